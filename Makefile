@@ -1,0 +1,35 @@
+# Everything that is done with this repository, by name.  `make` alone lists it.
+#
+# The virtual environment is made on first use and again whenever pyproject.toml changes (.ci/venv says how).
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run check lint test venv venv-dev clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+run: venv  ## start the broker on 127.0.0.1:9092 with its data in ./data
+	@exec $(BIN)/broker-lite serve --listen 127.0.0.1:9092 --data ./data $(ARGS)
+
+check: venv-dev  ## lint, types and unit tests
+	@$(BIN)/python -m tests.support.parts check
+
+test: venv-dev  ## everything, with the time of each part
+	@$(BIN)/python -m tests.support.parts all
+
+lint: venv-dev  ## lint and types alone
+	@$(BIN)/python -m tests.support.parts lint
+
+venv:
+	@PYTHON=$(PYTHON) .ci/venv $(VENV) run
+
+venv-dev:
+	@PYTHON=$(PYTHON) .ci/venv $(VENV) dev
+
+clean:  ## remove what the other targets made, except ./data
+	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
