@@ -1,0 +1,127 @@
+"""Make a batch: for coordinators, the command line and tests. Clients bring their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from broker_lite.records.batch import (
+    CONTROL,
+    CRC_FROM,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+    checksum,
+)
+from broker_lite.records.compression import Codec, deflate
+from broker_lite.records.record import Header, write_record
+
+_CRC_AT = 17
+
+
+@dataclass(slots=True)
+class NewRecord:
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+    timestamp: int | None = None
+    """When it happened; None: at the batch's timestamp."""
+
+
+def build_batch(
+    records: Iterable[NewRecord],
+    *,
+    timestamp: int,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    log_append_time: bool = False,
+) -> bytes:
+    """One batch with the records in order, offsets without a gap and a true checksum."""
+    payload = bytearray()
+    base_timestamp: int | None = None
+    max_timestamp = -1
+    count = 0
+    for record in records:
+        at = timestamp if record.timestamp is None else record.timestamp
+        if base_timestamp is None:
+            base_timestamp = at
+        max_timestamp = max(max_timestamp, at)
+        write_record(
+            payload,
+            timestamp_delta=at - base_timestamp,
+            offset_delta=count,
+            key=record.key,
+            value=record.value,
+            headers=record.headers,
+        )
+        count += 1
+    attributes = int(codec)
+    attributes |= TRANSACTIONAL if transactional else 0
+    attributes |= CONTROL if control else 0
+    attributes |= LOG_APPEND_TIME if log_append_time else 0
+    return assemble(
+        deflate(codec, payload, level),
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=attributes,
+        last_offset_delta=count - 1,
+        base_timestamp=timestamp if base_timestamp is None else base_timestamp,
+        max_timestamp=timestamp if log_append_time else max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        count=count,
+    )
+
+
+def assemble(
+    payload: bytes | bytearray | memoryview,
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    count: int,
+) -> bytes:
+    """A header in front of what is already written (and compressed, if the attributes say so)."""
+    out = bytearray(HEADER_SIZE)
+    HEADER.pack_into(
+        out,
+        0,
+        base_offset,
+        HEADER_SIZE - LOG_OVERHEAD + len(payload),
+        leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
+    out += payload
+    return bytes(sealed(out))
+
+
+def sealed(batch: bytearray) -> bytearray:
+    """Write the checksum that the rest of the batch asks for."""
+    batch[_CRC_AT : _CRC_AT + 4] = checksum(memoryview(batch)[CRC_FROM:]).to_bytes(4, "big")
+    return batch
