@@ -1,0 +1,56 @@
+"""Every message by its key.  A module is imported when somebody asks for its key, not before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+
+from broker_lite.wire.schema import spec_of
+
+
+@cache
+def modules() -> Mapping[int, str]:
+    """Key to module name, read off the file names: a new API is a new file and no changed one."""
+    names = sorted(entry.name for entry in files(__name__).iterdir())
+    found = {int(name[1:3]): name[:-3] for name in names if name[:1] == "k" and name.endswith(".py")}
+    assert len(found) == sum(name[:1] == "k" and name.endswith(".py") for name in names), "a key has two files"
+    return found
+
+
+@cache
+def request_class(key: int) -> type:
+    """The request of this API; KeyError if there is none."""
+    return _class(key, "Request")
+
+
+@cache
+def response_class(key: int) -> type:
+    """The response of this API; KeyError if there is none."""
+    return _class(key, "Response")
+
+
+def _class(key: int, kind: str) -> type:
+    module = import_module(f"{__name__}.{modules()[key]}")
+    for name, found in vars(module).items():
+        if name.endswith(kind) and hasattr(found, "__message__") and spec_of(found).key == key:
+            assert isinstance(found, type)
+            return found
+    raise KeyError(f"{module.__name__} declares no {kind.lower()} with key {key}")
+
+
+class _All(Mapping[int, tuple[type, type]]):
+    """Key to (request, response), imported one by one as they are looked at."""
+
+    def __getitem__(self, key: int) -> tuple[type, type]:
+        return request_class(key), response_class(key)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(modules())
+
+    def __len__(self) -> int:
+        return len(modules())
+
+
+ALL: Mapping[int, tuple[type, type]] = _All()
