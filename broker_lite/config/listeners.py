@@ -1,0 +1,126 @@
+"""Addresses: where the broker listens and what it tells clients.
+
+`NAME://HOST:PORT`; the name may be left out on the command line and is then PLAINTEXT, PLAINTEXT_2, …; an empty host
+is every interface; an IPv6 address stands in brackets; port 0 is any free port.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from broker_lite.config.broker import (
+    ADVERTISED_LISTENERS,
+    CONTROLLER_LISTENER_NAMES,
+    LISTENER_SECURITY_PROTOCOL_MAP,
+    LISTENERS,
+)
+from broker_lite.config.sources import Settings
+from broker_lite.errors import StartRefused
+
+_ADDRESS = re.compile(
+    r"(?:(?P<name>[A-Za-z0-9._-]+)://)?(?:\[(?P<v6>[0-9A-Fa-f:.%a-z]*)\]|(?P<host>[^:\[\]/\s]*)):(?P<port>[0-9]{1,5})"
+)
+_EVERY_INTERFACE = frozenset({"", "0.0.0.0", "::"})
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    name: str
+    host: str
+    """Empty is every interface."""
+    port: int
+
+    @property
+    def everywhere(self) -> bool:
+        return self.host in _EVERY_INTERFACE
+
+    def __str__(self) -> str:
+        return f"{self.name}://{format_address(self.host, self.port)}"
+
+
+def format_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parse_listener(text: str, *, default_name: str = "PLAINTEXT") -> Listener:
+    """StartRefused if `text` is not an address."""
+    found = _ADDRESS.fullmatch(text.strip())
+    if found is None or int(found["port"]) > 65535:
+        raise StartRefused(
+            f"{text!r} is not a listener: expected NAME://HOST:PORT, for example PLAINTEXT://127.0.0.1:9092"
+        )
+    return Listener((found["name"] or default_name).upper(), found["v6"] or found["host"] or "", int(found["port"]))
+
+
+def named(texts: Iterable[str]) -> list[str]:
+    """Addresses from the command line, each with a name of its own."""
+    out: list[str] = []
+    for text in texts:
+        default = "PLAINTEXT" if not out else f"PLAINTEXT_{len(out) + 1}"
+        out.append(str(parse_listener(text, default_name=default)))
+    return out
+
+
+def opened(settings: Settings) -> list[Listener]:
+    """The listeners to open: those of `listeners` that are not a controller's."""
+    controllers = {name.upper() for name in settings.get(CONTROLLER_LISTENER_NAMES)}
+    found = [parse_listener(text) for text in settings.get(LISTENERS)]
+    found = [listener for listener in found if listener.name not in controllers]
+    if not found:
+        raise StartRefused("there is no listener to open: every one in `listeners` is a controller's, or there is none")
+    names = [listener.name for listener in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise StartRefused(f"two listeners are called {name}; each needs a name of its own")
+    protocols = _protocols(settings)
+    for listener in found:
+        protocol = protocols.get(listener.name, "PLAINTEXT")
+        if protocol != "PLAINTEXT":
+            raise StartRefused(f"listener {listener} wants {protocol}; this broker speaks PLAINTEXT only")
+    return found
+
+
+def advertised(settings: Settings, listeners: Sequence[Listener]) -> dict[str, Listener]:
+    """What clients are told, by listener name. Port 0 stands for the port that the listener got.
+
+    A listener that is missing here tells its own address (see `told`).
+    """
+    controllers = {name.upper() for name in settings.get(CONTROLLER_LISTENER_NAMES)}
+    names = {listener.name for listener in listeners}
+    found: dict[str, Listener] = {}
+    for text in settings.get(ADVERTISED_LISTENERS):
+        listener = parse_listener(text)
+        if listener.name in controllers:
+            continue
+        if listener.name not in names:
+            raise StartRefused(
+                f"advertised.listeners names {listener.name}, but the listeners are {', '.join(sorted(names))}"
+            )
+        if listener.everywhere:
+            raise StartRefused(f"advertised.listeners has {listener}, an address that no client can connect to")
+        if listener.name in found:
+            raise StartRefused(f"advertised.listeners names {listener.name} twice")
+        found[listener.name] = listener
+    return found
+
+
+def told(bound: Listener, advertised: Mapping[str, Listener], came_in_by: tuple[str, int]) -> tuple[str, int]:
+    """The address that a client on `bound` is told: the advertised, else the bound, else the one it came in by."""
+    wanted = advertised.get(bound.name)
+    if wanted is not None:
+        return wanted.host, wanted.port or bound.port
+    if bound.everywhere:
+        return came_in_by
+    return bound.host, bound.port
+
+
+def _protocols(settings: Settings) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for entry in settings.get(LISTENER_SECURITY_PROTOCOL_MAP):
+        name, colon, protocol = entry.rpartition(":")
+        if not colon:
+            raise StartRefused(f"listener.security.protocol.map has {entry!r}; expected NAME:PROTOCOL")
+        pairs[name.strip().upper()] = protocol.strip().upper()
+    return pairs
