@@ -1,0 +1,1 @@
+"""Groups and transactions as pure decisions: told the time, no files, nothing awaited."""

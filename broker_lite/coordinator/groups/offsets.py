@@ -1,0 +1,178 @@
+"""How far each group has come: committed offsets, also those of transactions that are not decided yet.
+
+An offset committed in a transaction is *pending*: it is kept per producer until the transaction's marker comes, then
+it becomes the group's offset or is forgotten.  A plain commit and a transactional one may cross each other; the one
+that stands later in the log wins, which is why each offset knows the place of its own record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from broker_lite.coordinator.decision import Record
+from broker_lite.coordinator.schemas import OffsetCommitKey, OffsetCommitValue, record, tombstone
+from broker_lite.ids import NO_TOPIC_ID
+
+
+@dataclass(slots=True)
+class Committed:
+    """One offset of one group, as it was committed."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_ms: int
+    expire_ms: int = -1
+    """Set by clients of long ago who named a retention time of their own."""
+    topic_id: bytes = NO_TOPIC_ID
+    at: int = -1
+    """The offset of the record in `__consumer_offsets`."""
+
+
+NOTHING = Committed(-1, -1, "", -1)
+"""What a group that never committed is told: no offset, and no error."""
+
+ByTopic = dict[str, dict[int, Committed]]
+
+
+def commit_record(group: str, topic: str, partition: int, committed: Committed) -> Record:
+    key = OffsetCommitKey(group=group, topic=topic, partition=partition)
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_ms,
+        expire_timestamp=committed.expire_ms,
+        topic_id=committed.topic_id,
+    )
+    if committed.expire_ms != -1:
+        return record(key, value, version=1)  # the only version that can say when it ends
+    return record(key, value, version=3 if committed.topic_id == NO_TOPIC_ID else 4)
+
+
+def deletion(group: str, topic: str, partition: int) -> Record:
+    return tombstone(OffsetCommitKey(group=group, topic=topic, partition=partition))
+
+
+class Offsets:
+    def __init__(self) -> None:
+        self._groups: dict[str, ByTopic] = {}
+        self._pending: dict[int, dict[str, ByTopic]] = {}
+        """Producer id -> group -> what its open transaction would commit."""
+        self._open: dict[str, set[int]] = {}
+        """Group -> the producers with pending offsets in it."""
+
+    def of(self, group: str) -> ByTopic:
+        return self._groups.get(group, {})
+
+    def get(self, group: str, topic: str, partition: int) -> Committed | None:
+        topics = self._groups.get(group)
+        if topics is None:
+            return None
+        partitions = topics.get(topic)
+        return None if partitions is None else partitions.get(partition)
+
+    def is_pending(self, group: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction may still change this offset."""
+        return any(
+            partition in self._pending.get(producer, {}).get(group, {}).get(topic, {})
+            for producer in self._open.get(group, ())
+        )
+
+    def has_open_transaction(self, group: str) -> bool:
+        return group in self._open
+
+    # Changes, only from records
+
+    def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None, *, at: int, producer_id: int) -> None:
+        if value is None:
+            _discard(self._groups, key)
+            for producer in self._open.get(key.group, ()):
+                _discard(self._pending.get(producer, {}), key)
+            return
+        committed = Committed(
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp,
+            value.expire_timestamp,
+            value.topic_id,
+            at,
+        )
+        if producer_id < 0:
+            self._groups.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = committed
+        else:
+            pending = self._pending.setdefault(producer_id, {})
+            pending.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = committed
+            self._open.setdefault(key.group, set()).add(producer_id)
+
+    def apply_marker(self, producer_id: int, *, commit: bool) -> None:
+        """The transaction is decided. Without pending offsets of that producer this changes nothing."""
+        for group, topics in self._pending.pop(producer_id, {}).items():
+            producers = self._open.get(group, set())
+            producers.discard(producer_id)
+            if not producers:
+                self._open.pop(group, None)
+            if not commit:
+                continue
+            for topic, partitions in topics.items():
+                for partition, committed in partitions.items():
+                    before = self.get(group, topic, partition)
+                    if before is None or committed.at > before.at:
+                        self._groups.setdefault(group, {}).setdefault(topic, {})[partition] = committed
+
+    # Records that take offsets back
+
+    def deletions_of_group(self, group: str) -> list[Record]:
+        places = {(topic, partition) for topic, partition in _places(self.of(group))}
+        for producer in self._open.get(group, ()):
+            places.update(_places(self._pending.get(producer, {}).get(group, {})))
+        return [deletion(group, topic, partition) for topic, partition in sorted(places)]
+
+    def deletions_of_topic(self, topic: str) -> list[Record]:
+        places = {(group, partition) for group, topics in self._groups.items() for partition in topics.get(topic, {})}
+        for groups in self._pending.values():
+            places.update((group, partition) for group, topics in groups.items() for partition in topics.get(topic, {}))
+        return [deletion(group, topic, partition) for group, partition in sorted(places)]
+
+    def expired(
+        self,
+        group: str,
+        ages_from: Callable[[int], int | None],
+        reads: Callable[[str], bool],
+        *,
+        now_ms: int,
+        retention_ms: int,
+    ) -> tuple[list[Record], bool]:
+        """The deletions that are due, and whether none of the group's offsets is left then."""
+        deletions: list[Record] = []
+        is_all = not self.has_open_transaction(group)
+        for topic, partitions in self.of(group).items():
+            for partition, committed in partitions.items():
+                if committed.expire_ms != -1:
+                    is_over = now_ms >= committed.expire_ms and ages_from(committed.commit_ms) is not None
+                else:
+                    since = ages_from(committed.commit_ms)
+                    is_over = since is not None and now_ms - since >= retention_ms
+                if is_over and not reads(topic) and not self.is_pending(group, topic, partition):
+                    deletions.append(deletion(group, topic, partition))
+                else:
+                    is_all = False
+        return deletions, is_all
+
+
+def _places(topics: ByTopic) -> Iterator[tuple[str, int]]:
+    return ((topic, partition) for topic, partitions in topics.items() for partition in partitions)
+
+
+def _discard(groups: dict[str, ByTopic], key: OffsetCommitKey) -> None:
+    topics = groups.get(key.group)
+    partitions = None if topics is None else topics.get(key.topic)
+    if topics is None or partitions is None:
+        return
+    partitions.pop(key.partition, None)
+    if not partitions:
+        del topics[key.topic]
+    if not topics:
+        del groups[key.group]

@@ -1,0 +1,105 @@
+"""The join round: it begins with `prepare` and ends with `complete_join`."""
+
+from __future__ import annotations
+
+from broker_lite.coordinator.groups.classic import ClassicGroup
+from broker_lite.coordinator.groups.members import Synced
+from broker_lite.coordinator.groups.state import State
+from broker_lite.coordinator.groups.turn import Turn
+from broker_lite.errors import ErrorCode
+
+
+def prepare_or_complete(group: ClassicGroup, turn: Turn) -> None:
+    """Somebody came, went or changed: begin a round, or end the one that is going on if that was the last missing."""
+    if group.state is State.PREPARING_REBALANCE:
+        complete_if_all_here(group, turn)
+    else:
+        prepare(group, turn)
+
+
+def prepare(group: ClassicGroup, turn: Turn) -> None:
+    if group.state is State.COMPLETING_REBALANCE:
+        send_all_back_to_join(group, turn, ErrorCode.REBALANCE_IN_PROGRESS)
+    group.pending_sync.clear()
+    turn.cancel_timer("sync", group.id)
+    is_first = group.state is State.EMPTY
+    group.become(State.PREPARING_REBALANCE, turn.now_ms)
+    if is_first:
+        group.grew = False
+        _gather(group, turn, turn.settings.initial_delay_ms, group.rebalance_timeout_ms)
+    elif group.everybody_joined:
+        complete_join(group, turn)
+    else:
+        turn.set_timer("join", group.id, within_ms=group.rebalance_timeout_ms)
+
+
+def _gather(group: ClassicGroup, turn: Turn, delay_ms: int, left_ms: int) -> None:
+    """The first generation waits for others who are starting, a while after each newcomer."""
+    delay_ms = delay_ms or turn.settings.settle_ms
+    delay_ms = min(delay_ms, left_ms)
+    group.gather_left_ms = left_ms - delay_ms
+    turn.set_timer("join", group.id, within_ms=delay_ms)
+
+
+def join_time_is_over(group: ClassicGroup, turn: Turn) -> None:
+    if group.state is not State.PREPARING_REBALANCE:
+        return
+    if group.previous is State.EMPTY and group.grew and group.gather_left_ms > 0:
+        group.grew = False
+        _gather(group, turn, turn.settings.initial_delay_ms, group.gather_left_ms)
+    else:
+        complete_join(group, turn)
+
+
+def complete_if_all_here(group: ClassicGroup, turn: Turn) -> None:
+    if group.state is State.PREPARING_REBALANCE and group.previous is not State.EMPTY and group.everybody_joined:
+        complete_join(group, turn)
+
+
+def complete_join(group: ClassicGroup, turn: Turn) -> None:
+    """End the round: whoever did not come back is out (static members keep their seats), the rest is a generation."""
+    turn.cancel_timer("join", group.id)
+    for member in list(group.members.values()):
+        if member.joining is None and not member.is_static:
+            group.remove(member.id, turn)
+    if group.members and not _elect(group):
+        # Only static members, and none of them came back: wait on until their sessions end.
+        turn.set_timer("join", group.id, within_ms=group.rebalance_timeout_ms)
+        return
+    group.generation += 1
+    group.pending_sync.clear()
+    if not group.members:
+        group.protocol = None
+        group.learn_topics()
+        group.become(State.EMPTY, turn.now_ms)
+        turn.records.append(group.metadata_record([], {}, leader=None))
+        return
+    group.protocol = group.elected_protocol()
+    group.learn_topics()
+    group.become(State.COMPLETING_REBALANCE, turn.now_ms)
+    for member in group.members.values():
+        group.answer_join(member, turn, group.joined(member.id))
+        member.is_new = False
+        turn.set_timer("session", group.id, member.id, within_ms=member.session_timeout_ms)
+        group.pending_sync.add(member.id)
+    turn.set_timer("sync", group.id, within_ms=group.rebalance_timeout_ms)
+
+
+def _elect(group: ClassicGroup) -> bool:
+    """The leader must be one who is here to be answered: the old one, or else the first who came."""
+    leader = group.members.get(group.leader or "")
+    if leader is not None and leader.joining is not None:
+        return True
+    for member in group.members.values():
+        if member.joining is not None:
+            group.leader = member.id
+            return True
+    return False
+
+
+def send_all_back_to_join(group: ClassicGroup, turn: Turn, error: ErrorCode) -> None:
+    """No assignment will come for this generation. Those who wait for one hear why."""
+    for member in group.members.values():
+        member.assignment = b""
+        if group.answer_sync(member, turn, Synced(error=error)):
+            turn.set_timer("session", group.id, member.id, within_ms=member.session_timeout_ms)

@@ -1,0 +1,24 @@
+"""The limits a group coordinator works within. Kafka's names are beside each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MINUTES = 60_000
+DAYS = 24 * 60 * MINUTES
+
+
+@dataclass(slots=True)
+class GroupSettings:
+    min_session_ms: int = 6_000  # group.min.session.timeout.ms
+    max_session_ms: int = 30 * MINUTES  # group.max.session.timeout.ms
+    max_size: int = 2**31 - 1  # group.max.size
+    initial_delay_ms: int = 0  # group.initial.rebalance.delay.ms
+    settle_ms: int = 30
+    """With no initial delay: a new group still waits this long after its last newcomer, so that consumers started
+    together share one generation instead of waiting for each other's next heartbeat (three seconds in most clients)."""
+    new_member_join_ms: int = 5 * MINUTES
+    """How long a newcomer's JoinGroup may be parked: it has no session yet that could end."""
+    metadata_max: int = 4096  # offset.metadata.max.bytes
+    retention_ms: int = 7 * DAYS  # offsets.retention.minutes
+    retention_check_ms: int = 10 * MINUTES  # offsets.retention.check.interval.ms
