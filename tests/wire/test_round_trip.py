@@ -1,0 +1,71 @@
+"""What is written at a version is read back at that version, whatever it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from broker_lite.wire.codec import decode, encode, encode_bytes
+from tests.wire.samples import EVERY_VERSION, NAMES, messages
+
+
+@pytest.mark.parametrize(("cls", "version"), EVERY_VERSION, ids=NAMES)
+def test_every_message_at_every_version_comes_back_as_it_was(cls: type, version: int) -> None:
+    @settings(
+        max_examples=6,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(messages(cls, version))
+    def round_trip(message: Any) -> None:
+        written = encode_bytes(message, version)
+        read, end = decode(cls, version, memoryview(written))
+        assert read == message
+        assert end == len(written)
+
+    round_trip()
+
+
+@given(st.binary(max_size=20), st.binary(min_size=1, max_size=20))
+def test_a_message_may_start_anywhere_in_its_buffer(before: bytes, name: bytes) -> None:
+    from broker_lite.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest
+
+    message = SaslAuthenticateRequest(auth_bytes=name)
+    written = before + encode_bytes(message, 2)
+    assert decode(SaslAuthenticateRequest, 2, memoryview(written), len(before)) == (message, len(written))
+
+
+def test_records_leave_as_the_very_object_that_came_in() -> None:
+    from broker_lite.wire.messages.k01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
+
+    class Slice:
+        def __len__(self) -> int:
+            return 1000
+
+    lazy = Slice()
+    partition = PartitionData(partition_index=0, high_watermark=5, records=lazy)
+    response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[partition])])
+    before, records, after = encode(response, 12)
+    assert records is lazy
+    assert isinstance(before, bytes)
+    assert before.endswith(b"\xe9\x07"), "the varint of 1001"
+    assert after == bytes(3), "no tags of the partition, of the topic, of the response"
+
+
+def test_records_arrive_as_a_view_on_the_frame() -> None:
+    from broker_lite.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+    data = PartitionProduceData(index=0, records=memoryview(b"some records"))
+    topic = TopicProduceData(name="t", partition_data=[data])
+    frame = bytearray(encode_bytes(ProduceRequest(acks=1, timeout_ms=1, topic_data=[topic]), 9))
+    read, _ = decode(ProduceRequest, 9, memoryview(frame))
+    records = read.topic_data[0].partition_data[0].records
+    assert records == b"some records"
+    frame[frame.index(b"some")] = ord("S")
+    assert records == b"Some records"
