@@ -5,6 +5,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PORT   ?= 9092
 ARGS   ?=
 
 .DEFAULT_GOAL := help
@@ -14,7 +15,7 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 run: venv  ## start the broker on 127.0.0.1:9092 with its data in ./data
-	@exec $(BIN)/broker-lite serve --listen 127.0.0.1:9092 --data ./data $(ARGS)
+	@exec $(BIN)/broker-lite serve --listen 127.0.0.1:$(PORT) --data ./data $(ARGS)
 
 check: venv-dev  ## lint, types and unit tests
 	@$(BIN)/python -m tests.support.parts check

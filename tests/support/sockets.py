@@ -1,0 +1,12 @@
+"""Ports for programs that cannot choose one themselves."""
+
+from __future__ import annotations
+
+import socket
+
+
+def free_port() -> int:
+    """A port of this machine that nobody used a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
