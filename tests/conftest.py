@@ -29,10 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        folder = item.path.relative_to(config.rootpath).parts[1]
-        named = folder.removeprefix("test_").removesuffix(".py")
-        if named in PARTS:
-            item.add_marker(named)
+        for name in item.path.relative_to(config.rootpath).parts[:2]:
+            if (part := name.removeprefix("test_").removesuffix(".py")) in PARTS:
+                item.add_marker(part)
     if wanted := config.getoption("--part"):
         chosen = [item for item in items if part_of(item) == wanted]
         config.hook.pytest_deselected(items=[item for item in items if part_of(item) != wanted])
