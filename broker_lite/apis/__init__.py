@@ -1,0 +1,1 @@
+"""One file per API key: request, a call to the broker, response."""

@@ -1,0 +1,310 @@
+"""Which API is served by whom, and the way of every request: frame → request → handler → response → pieces.
+
+A handler is a function with `@serves` in a file of its own, `kNN_name.py`; `load` imports them all. A plain `def`
+answers at once and costs no task switch; it may also return something to wait for, and an `async def` does so
+always.
+
+A handler answers with a response or raises. Of what it raises
+
+    a refusal (`BrokerError`)   becomes the response's top-level `error_code`, or what `refuse` makes of it;
+                                a code that older versions do not know is put in their words by `older`
+    `Malformed`                 closes the connection, as Kafka does for what it cannot answer
+    anything else               is a bug: logged once, answered with UNKNOWN_SERVER_ERROR, and the connection lives on
+
+An unknown API or version closes the connection too; only ApiVersions has an answer to that (`unknown_version`).
+Bytes after the end of a request are ignored. Both is what Kafka does.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+
+import structlog
+
+from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
+from broker_lite.wire.codec import Piece, decode, encode
+from broker_lite.wire.headers import request_is_flexible, response_is_flexible
+from broker_lite.wire.layout import layout
+from broker_lite.wire.messages import response_class
+from broker_lite.wire.primitives import skip_tags
+from broker_lite.wire.schema import fields_of, parse_versions, spec_of
+
+if TYPE_CHECKING:
+    from broker_lite.broker.broker import Broker
+
+log = structlog.get_logger()
+
+Answer = list[Piece] | None
+"""A reply with its size and header, ready for the socket; None is no reply."""
+
+
+class NoReply(Enum):
+    NO_REPLY = "no reply"
+
+
+NO_REPLY: Final = NoReply.NO_REPLY
+"""What a handler returns when the client does not wait for an answer (acks=0)."""
+
+Request = TypeVar("Request")
+Handler = Callable[["Context", Request], object]
+Refuse = Callable[["Context", Request, BrokerError], object]
+Older = Mapping[ErrorCode, tuple[int, ErrorCode]]
+"""Code → the first version that knows it, and what to say before."""
+
+_read_header = struct.Struct(">hhih").unpack_from
+_pack_header = struct.Struct(">ii").pack
+_pack_flexible_header = struct.Struct(">iix").pack
+_UNEXPECTED = "The server experienced an unexpected error when processing the request."
+
+
+@dataclass(slots=True)
+class ConnectionFacts:
+    """What is known of who is asking."""
+
+    id: int
+    listener: str
+    peer: tuple[str, int]
+    local: tuple[str, int]
+    principal: str = "User:ANONYMOUS"
+    client_software_name: str = ""
+    client_software_version: str = ""
+
+
+class Node(NamedTuple):
+    """A broker as a client should see it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(slots=True)
+class Context:
+    """What a handler knows beside its request."""
+
+    broker: Broker
+    connection: ConnectionFacts
+    version: int
+    correlation_id: int
+    client_id: str
+    """Empty if the client did not say, as in Kafka."""
+    older: Older
+
+    def advertised(self) -> Node:
+        """This broker, at the address that this client can reach."""
+        broker, connection = self.broker, self.connection
+        host, port = broker.advertised(connection.listener, connection.local)
+        return Node(broker.node_id, host, port, broker.rack)
+
+    def code(self, error: BrokerError) -> ErrorCode:
+        """The error's code in the words of the client's version."""
+        since, before = self.older.get(error.code, (0, error.code))
+        return error.code if self.version >= since else before
+
+
+@dataclass(slots=True)
+class Served:
+    """One API as we serve it."""
+
+    key: int
+    name: str
+    versions: range
+    advertised: range
+    """What ApiVersions says; more than `versions` where clients would misunderstand the truth."""
+    request: type
+    response: type
+    handler: Handler[object]
+    refuse: Refuse[object] | None
+    older: Older
+    unknown_version: Callable[[Context], object] | None
+
+
+@dataclass(slots=True)
+class _Route:
+    """One API at one version, with everything looked up."""
+
+    served: Served
+    version: int
+    request: type
+    response: type
+    handler: Handler[object]
+    older: Older
+    flexible: bool
+    pack_header: Callable[[int, int], bytes]
+    header_size: int
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._served: dict[int, Served] = {}
+        self._routes: dict[tuple[int, int], _Route] = {}
+
+    def serves(
+        self,
+        request: type[Request],
+        *,
+        versions: str,
+        advertise: str | None = None,
+        older: Older | None = None,
+        refuse: Refuse[Request] | None = None,
+        unknown_version: Callable[[Context], object] | None = None,
+    ) -> Callable[[Callable[[Context, Request], object]], Callable[[Context, Request], object]]:
+        """Declare the handler of an API. It gets the advertised versions too and says itself what it thinks of them."""
+        known, key = spec_of(request).versions, spec_of(request).key
+        assert key is not None, f"{request.__name__} has no key"
+        assert key not in self._served, f"{request.__name__} is served twice"
+        served_versions = parse_versions(versions, known[-1])
+        advertised = parse_versions(advertise or versions, known[-1])
+        assert {*served_versions, *advertised} <= set(known), f"{request.__name__} is declared for {known} only"
+
+        def register(handler: Callable[[Context, Request], object]) -> Callable[[Context, Request], object]:
+            served = self._served[key] = Served(
+                key=key,
+                name=request.__name__.removesuffix("Request"),
+                versions=served_versions,
+                advertised=advertised,
+                request=request,
+                response=response_class(key),
+                handler=cast("Handler[object]", handler),
+                refuse=cast("Refuse[object] | None", refuse),
+                older=older or {},
+                unknown_version=unknown_version,
+            )
+            for version in {*served_versions, *advertised}:
+                self._routes[key, version] = _route(served, version)
+            return handler
+
+        return register
+
+    def table(self) -> list[Served]:
+        """Every API we serve, by key."""
+        return [self._served[key] for key in sorted(self._served)]
+
+    def answer(self, broker: Broker, connection: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
+        """The reply to one frame, or something to wait for that gives it. Malformed: close the connection."""
+        try:
+            key, version, correlation_id, length = _read_header(frame)
+            pos = 10 + length if length > 0 else 10
+            if pos > len(frame):
+                raise Malformed(f"the client id claims {length} bytes, {len(frame) - 10} are left")
+            client_id = str(frame[10:pos], "utf-8", "replace") if length > 0 else ""
+            route = self._routes.get((key, version))
+            if route is None:
+                return self._unknown(broker, connection, key, version, correlation_id, client_id)
+            if route.flexible:
+                tags = frame[pos]
+                pos += 1
+                if tags:
+                    pos = skip_tags(frame, pos, tags)
+        except (struct.error, IndexError):
+            raise Malformed(f"a request header is cut short at {len(frame)} bytes") from None
+        request: object
+        request, _ = decode(route.request, version, frame, pos)
+        ctx = Context(broker, connection, version, correlation_id, client_id, route.older)
+        try:
+            response = route.handler(ctx, request)  # every request passes here: decoded, about to be handled
+            if type(response) is route.response or response is NO_REPLY:
+                return _reply(route, ctx, response)
+            assert isinstance(response, Awaitable), f"{route.served.name} was answered with {type(response)}"
+            return _wait(route, ctx, request, response)
+        except Malformed:
+            raise
+        except Exception as error:
+            return _reply(route, ctx, _refused(route, ctx, request, error))
+
+    def _unknown(
+        self, broker: Broker, connection: ConnectionFacts, key: int, version: int, correlation_id: int, client_id: str
+    ) -> Answer:
+        served = self._served.get(key)
+        if served is None:
+            raise Malformed(f"API key {key} is not served")
+        if served.unknown_version is None:
+            lowest, highest = served.advertised[0], served.advertised[-1]
+            raise Malformed(f"{served.name} is served in versions {lowest} to {highest}, not {version}")
+        ctx = Context(broker, connection, 0, correlation_id, client_id, served.older)
+        return _reply(self._routes[key, 0], ctx, served.unknown_version(ctx))
+
+
+def _route(served: Served, version: int) -> _Route:
+    flexible = response_is_flexible(served.key, version)
+    return _Route(
+        served=served,
+        version=version,
+        request=served.request,
+        response=served.response,
+        handler=served.handler,
+        older=served.older,
+        flexible=request_is_flexible(served.key, version),
+        pack_header=_pack_flexible_header if flexible else _pack_header,
+        header_size=5 if flexible else 4,
+    )
+
+
+async def _wait(route: _Route, ctx: Context, request: object, waits: Awaitable[object]) -> Answer:
+    try:
+        return _reply(route, ctx, await waits)
+    except Malformed:
+        raise
+    except Exception as error:
+        return _reply(route, ctx, _refused(route, ctx, request, error))
+
+
+def _reply(route: _Route, ctx: Context, response: object) -> Answer:
+    """Every request passes here: answered, about to be written."""
+    if response is NO_REPLY:
+        return None
+    pieces = encode(response, route.version)
+    size = route.header_size + sum(map(len, pieces))
+    first = pieces[0]
+    assert isinstance(first, bytes), f"{route.served.name} does not start with its own bytes"
+    pieces[0] = route.pack_header(size, ctx.correlation_id) + first
+    return pieces
+
+
+def _refused(route: _Route, ctx: Context, request: object, error: Exception) -> object:
+    """The response that says so."""
+    served = route.served
+    if not isinstance(error, BrokerError):
+        log.error(
+            "request.failed",
+            api=served.name,
+            version=ctx.version,
+            correlation_id=ctx.correlation_id,
+            client_id=ascii(ctx.client_id[:64]),
+            peer=ctx.connection.peer,
+            exc_info=error,
+        )
+        error = refusal(ErrorCode.UNKNOWN_SERVER_ERROR, _UNEXPECTED)
+    if served.refuse is not None:
+        return served.refuse(ctx, request, error)
+    if "error_code" not in fields_of(served.response):
+        raise Malformed(f"{served.name} has no place for {error.code.name}: {error.message}")
+    values = {slot.name: _fresh(slot.default) for slot in layout(served.response, ctx.version).slots}
+    values["error_code"] = ctx.code(error)
+    if "error_message" in values:
+        values["error_message"] = error.message
+    return served.response(**values)
+
+
+def _fresh(default: object) -> object:
+    return list(default) if isinstance(default, list) else default
+
+
+def load() -> None:
+    """Import every API there is; a new file is a new API."""
+    package = __name__.rpartition(".")[0]
+    for module in iter_modules(import_module(package).__path__):
+        if module.name[0] == "k" and module.name[1:3].isdigit():
+            import_module(f"{package}.{module.name}")
+
+
+REGISTRY = Registry()
+serves = REGISTRY.serves
+answer = REGISTRY.answer

@@ -1,0 +1,146 @@
+"""Bytes on their way in: a frame that is still coming, and frames that came before their turn.
+
+All connections receive into one buffer that belongs to the server: the loop fills it and tells us in the same
+breath, so it is free again when we return, and ten thousand idle connections own no buffer at all. A frame that is
+still coming gets a buffer of its own that grows with what has arrived, never with what was announced, after asking
+the server's budget.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from broker_lite.server.limits import Budget
+
+STEP = 1_048_576
+"""A frame's own buffer doubles, but by no more than this."""
+_FIRST_STEP = 4096
+_ZEROS = memoryview(bytes(STEP))
+read_size = struct.Struct(">i").unpack_from
+
+
+class Inbox:
+    __slots__ = (
+        "_asked",
+        "_budget",
+        "_growing",
+        "_head",
+        "_held",
+        "_held_in_progress",
+        "_on_room",
+        "_receive",
+        "_size",
+        "_step",
+        "backlog",
+        "filled",
+        "short",
+    )
+
+    def __init__(self, receive: memoryview, budget: Budget, on_room: Callable[[], None]) -> None:
+        self._receive = receive
+        self._budget = budget
+        self._on_room = on_room
+        self._head = b""
+        """Up to three bytes of a size that has not come whole."""
+        self._growing: bytearray | None = None
+        """A frame with its size, still coming: `filled` of `_size` bytes are here."""
+        self.filled = self._size = self._step = self._asked = 0
+        self.backlog: memoryview | None = None
+        """Whole frames that came before their turn. While there are any, nobody reads."""
+        self.short = False
+        """In line for bytes of the budget."""
+        self._held = self._held_in_progress = 0
+        """Bytes of the budget in our hands: of the frame that comes, of the one in progress."""
+
+    @property
+    def full(self) -> bool:
+        return self.backlog is not None or self.short
+
+    @property
+    def has_partial(self) -> bool:
+        return self._growing is not None or self._head != b""
+
+    def room(self) -> memoryview:
+        """Where the next bytes go."""
+        growing = self._growing
+        if growing is None:
+            head = self._head
+            if not head:
+                return self._receive
+            self._receive[: len(head)] = head
+            return self._receive[len(head) :]
+        if self.filled == len(growing):
+            growing += _ZEROS[: self._step]  # paid for in _want_more; here, and only here, nobody looks at it
+        return memoryview(growing)[self.filled :]
+
+    def arrived(self, size: int) -> tuple[memoryview, bool] | None:
+        """Whole frames, perhaps, and whether their memory is ours for good; None while a large one is still coming."""
+        growing = self._growing
+        if growing is None:
+            size += len(self._head)
+            self._head = b""
+            return self._receive[:size], False
+        self.filled += size
+        if self.filled < self._size:
+            if self.filled == len(growing):
+                self._want_more(0)
+            return None
+        self._growing = None
+        return memoryview(growing), True
+
+    def keep(self, rest: memoryview, ours: bool, max_frame: int) -> None:
+        """Bytes whose turn has not come: whole frames wait as they are, the beginning of a frame gets room to grow."""
+        if len(rest) < 4:
+            self._head = bytes(rest)
+            return
+        (size,) = read_size(rest)
+        if not 0 <= size <= max_frame:
+            self.backlog = memoryview(bytes(rest[:4]))  # its turn will come, and then it is refused
+        elif len(rest) >= 4 + size:
+            self.backlog = rest if ours else memoryview(bytes(rest))
+        else:
+            self._size = 4 + size
+            self.filled = len(rest)
+            self._growing = bytearray(rest)
+            self._want_more(len(rest))
+
+    def _want_more(self, arrived: int) -> None:
+        self._step = min(self._size - self.filled, max(self.filled, _FIRST_STEP), STEP)
+        self._asked = arrived + self._step
+        if self._budget.take(self, self._asked):
+            self._held += self._asked
+        else:
+            self.short = True
+
+    def go_on(self) -> None:
+        """The budget has bytes for us again."""
+        self.short = False
+        self._held += self._asked
+        self._on_room()
+
+    def begin(self) -> None:
+        """The frame with a buffer of its own is now in progress."""
+        self._held_in_progress, self._held = self._held, 0
+
+    def done(self) -> None:
+        """What was in progress is answered."""
+        if self._held_in_progress:
+            self._held_in_progress, held = 0, self._held_in_progress
+            self._budget.give_back(self, held)
+
+    def drop_partial(self) -> None:
+        """No more bytes will come."""
+        self._growing = None
+        self._head = b""
+        if self.short:
+            self.short = False
+            self._budget.leave(self)
+        if self._held and self.backlog is None:
+            self._held, held = 0, self._held
+            self._budget.give_back(self, held)
+
+    def drop(self) -> None:
+        """Nothing here will be answered."""
+        self.backlog = None
+        self.drop_partial()

@@ -1,0 +1,150 @@
+"""How much of this machine strangers may use: connections, bytes in flight, time.
+
+The names in the field docs are Kafka's where Kafka has one. Nothing here waits or looks at a clock: the listener
+asks before it accepts, a connection asks before it grows a buffer, and one sweeper tells everybody the time.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import Protocol
+
+UNLIMITED = 2**31 - 1
+_KEPT_BACK_AT_LEAST = 32
+
+
+@dataclass(slots=True, frozen=True)
+class Limits:
+    request_max_bytes: int = 104_857_600
+    """`socket.request.max.bytes`: a longer frame closes its connection before anything is allocated."""
+    max_connections: int = UNLIMITED
+    """`max.connections`: further ones wait in the kernel's queue until one ends, as with Kafka."""
+    max_connections_per_ip: int = UNLIMITED
+    """`max.connections.per.ip`: further ones are closed at once."""
+    max_idle_ms: int = 600_000
+    """`connections.max.idle.ms`: nothing asked and nothing moved for so long."""
+    queued_max_request_bytes: int = 268_435_456
+    """`queued.max.request.bytes`: received and not yet answered, over all connections; -1 is no limit."""
+    read_frame_ms: int = 30_000
+    """`request.read.timeout.ms`, ours: a request that has begun must arrive, at `SLOWEST` bytes a second or better."""
+    shutdown_grace_ms: int = 1_000
+    """`shutdown.grace.ms`, ours: how long requests in progress may take to finish when the broker stops."""
+
+
+SLOWEST = 16_384
+"""A request that comes in slower than this many bytes a second has `read_frame_ms`, not a second more."""
+
+
+class Waiter(Protocol):
+    def go_on(self) -> None:
+        """The bytes you were refused are yours now."""
+        ...
+
+
+class Budget:
+    """Bytes in flight over all connections.
+
+    A frame in the making takes bytes as they arrive, never as they are announced. When all are taken, the others stop
+    reading and queue up. If they all stood in the middle of a frame nobody would ever finish, so one of them, the
+    first to be refused, may always go on: the bound is the limit and one frame.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit if limit >= 0 else 2**63
+        self.used = 0
+        self._privileged: Waiter | None = None
+        self._line: deque[tuple[Waiter, int]] = deque()
+
+    def take(self, who: Waiter, size: int) -> bool:
+        """True: they are yours. False: you stand in line and `go_on` will be called."""
+        if self.used + size > self._limit and who is not self._privileged:
+            if self._privileged is not None:
+                self._line.append((who, size))
+                return False
+            self._privileged = who
+        self.used += size
+        return True
+
+    def give_back(self, who: Waiter, size: int) -> None:
+        """A frame is answered or dropped; those who wait go on in the order in which they came."""
+        self.used -= size
+        assert self.used >= 0, f"{self.used=} after {size} bytes came back"
+        if who is self._privileged:
+            self._privileged = None
+        while self._line and (self._privileged is None or self.used + self._line[0][1] <= self._limit):
+            first, wants = self._line.popleft()
+            if self.used + wants > self._limit:
+                self._privileged = first
+            self.used += wants
+            first.go_on()
+
+    def leave(self, who: Waiter) -> None:
+        """Gone; no longer waits for anything."""
+        self._line = deque(entry for entry in self._line if entry[0] is not who)
+
+
+class Doors:
+    """Who is in: how many connections, and how many of each address."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._most = min(limits.max_connections, connections_for_open_files())
+        self._most_per_ip = limits.max_connections_per_ip
+        self._by_ip: Counter[str] = Counter()
+        self.inside = 0
+
+    @property
+    def full(self) -> bool:
+        return self.inside >= self._most
+
+    def enter(self, host: str) -> bool:
+        if self._by_ip[host] >= self._most_per_ip:
+            return False
+        self._by_ip[host] += 1
+        self.inside += 1
+        return True
+
+    def leave(self, host: str) -> None:
+        self.inside -= 1
+        self._by_ip[host] -= 1
+        if not self._by_ip[host]:
+            del self._by_ip[host]
+
+
+class Complaints:
+    """At most a few log lines a minute about one address: a broken client must not fill the disk with our logs."""
+
+    PER_MINUTE = 10
+
+    def __init__(self) -> None:
+        self._heard: Counter[str] = Counter()
+
+    def may_log(self, host: str) -> bool:
+        self._heard[host] += 1
+        return self._heard[host] <= self.PER_MINUTE
+
+    def new_minute(self) -> dict[str, int]:
+        """Forget, and tell how many lines were left out for whom."""
+        left_out = {host: count - self.PER_MINUTE for host, count in self._heard.items() if count > self.PER_MINUTE}
+        self._heard.clear()
+        return left_out
+
+
+def raise_open_files() -> int:
+    """Allow ourselves as many open files as the system lets us; the soft limit is often a mere 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (ValueError, OSError):  # macOS says "unlimited" and means a smaller number
+            return soft
+    return hard
+
+
+def connections_for_open_files() -> int:
+    """Two thirds of what we may open: a log that cannot open its next segment is worse than a client that waits."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return UNLIMITED
+    return max(1, soft - max(_KEPT_BACK_AT_LEAST, soft // 3))

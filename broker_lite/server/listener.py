@@ -1,0 +1,241 @@
+"""Listeners: bind, accept, sweep, and leave in good order.
+
+`serve` holds one task group. In it live one accept loop per listening socket, one sweeper for everybody's time-
+outs, and the requests that wait. Stopping is four steps: accept nobody, let requests in progress finish for the
+grace, cut off who is still there, return.
+
+We accept one by one with our own loop instead of the event loop's server, because Kafka's `max.connections` leaves
+further clients in the kernel's queue, and because running out of file descriptors must neither spin nor stop us.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+import anyio
+import structlog
+
+from broker_lite.apis.registry import ConnectionFacts
+from broker_lite.clock import Clock
+from broker_lite.errors import StartRefused
+from broker_lite.server.connection import Answerer, Connection, Shared, accept, adopt
+from broker_lite.server.limits import Budget, Doors, Limits, raise_open_files
+
+BACKLOG = 1024
+SWEEP_EVERY = 1.0
+RETRY_ACCEPT_AFTER = 1.0
+_NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_NOT_HERE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+_PORT_ZERO_TRIES = 20
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True, frozen=True)
+class ListenerAddress:
+    name: str
+    host: str
+    """A name or an address; empty is every interface."""
+    port: int
+    """0 lets the system choose."""
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+async def serve(
+    answer: Answerer,
+    listeners: Sequence[ListenerAddress],
+    limits: Limits,
+    ready: Callable[[list[ListenerAddress]], None],
+    *,
+    stop: anyio.Event,
+    clock: Clock,
+) -> None:
+    """Serve until `stop` is set. `ready` hears the addresses with their real ports before anybody is accepted."""
+    raise_open_files()
+    sockets: list[tuple[str, socket.socket]] = []
+    bound: list[ListenerAddress] = []
+    try:
+        for address in listeners:
+            opened = bind(address)
+            sockets += [(address.name, one) for one in opened]
+            bound.append(replace(address, port=opened[0].getsockname()[1]))
+        ready(bound)
+        await _Server(answer, limits, clock).run(sockets, stop)
+    finally:
+        for _, listening in sockets:
+            listening.close()
+
+
+class _Server:
+    def __init__(self, answer: Answerer, limits: Limits, clock: Clock) -> None:
+        self._answer = answer
+        self._limits = limits
+        self._clock = clock
+        self._doors = Doors(limits)
+        self._connections: set[Connection] = set()
+        self._someone_left = anyio.Event()
+        self._ids = count(1)
+        self._shared: Shared
+
+    async def run(self, sockets: list[tuple[str, socket.socket]], stop: anyio.Event) -> None:
+        async with anyio.create_task_group() as requests:
+            self._shared = Shared(
+                answer=self._answer,
+                limits=self._limits,
+                budget=Budget(self._limits.queued_max_request_bytes),
+                spawn=requests.start_soon,
+                on_gone=self._gone,
+            )
+            try:
+                async with anyio.create_task_group() as doors:
+                    doors.start_soon(self._sweep)
+                    for name, listening in sockets:
+                        doors.start_soon(self._accept, name, listening)
+                    await stop.wait()
+                    doors.cancel_scope.cancel()
+                for _, listening in sockets:
+                    listening.close()
+                await self._drain()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._cut_off()
+            requests.cancel_scope.cancel()
+
+    async def _accept(self, listener: str, listening: socket.socket) -> None:
+        while True:
+            while self._doors.full:
+                await self._someone_left.wait()
+            try:
+                client = await accept(listening)
+            except OSError as error:
+                if error.errno in _NO_ROOM:
+                    log.warning("listener.exhausted", listener=listener, reason=str(error), inside=self._doors.inside)
+                    await self._clock.wait(self._someone_left, RETRY_ACCEPT_AFTER)
+                continue  # others are of the client that is gone already
+            await self._welcome(client, listener)
+
+    async def _welcome(self, client: socket.socket, listener: str) -> None:
+        try:
+            peer, local = _address(client.getpeername()), _address(client.getsockname())
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        except OSError:  # gone while it stood in the queue
+            client.close()
+            return
+        if not self._doors.enter(peer[0]):
+            client.close()
+            if self._shared.complaints.may_log(peer[0]):
+                log.info("connection.refused", peer=peer, listener=listener, reason="max.connections.per.ip")
+            return
+        facts = ConnectionFacts(id=next(self._ids), listener=listener, peer=peer, local=local)
+        connection = Connection(self._shared, facts)
+        self._connections.add(connection)
+        try:
+            await adopt(client, connection)
+        except OSError:  # gone already; a connection that was made says so itself
+            client.close()
+            if connection in self._connections:
+                self._gone(connection)
+
+    def _gone(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        self._doors.leave(connection.facts.peer[0])
+        self._someone_left.set()
+        self._someone_left = anyio.Event()
+
+    async def _sweep(self) -> None:
+        never = anyio.Event()
+        minute = self._clock.monotonic()
+        while True:
+            await self._clock.wait(never, SWEEP_EVERY)
+            now = self._clock.monotonic()
+            for connection in list(self._connections):
+                connection.sweep(now)
+            if now - minute >= 60:
+                minute = now
+                for host, lines in self._shared.complaints.new_minute().items():
+                    log.info("connection.complaints", host=host, left_out=lines)
+
+    async def _drain(self) -> None:
+        for connection in list(self._connections):
+            connection.leave()
+        over = self._clock.monotonic() + self._limits.shutdown_grace_ms / 1000
+        while self._connections and self._clock.monotonic() < over:
+            await self._clock.wait(self._someone_left, over - self._clock.monotonic())
+
+    async def _cut_off(self) -> None:
+        if self._connections:
+            log.debug("listener.cut_off", connections=len(self._connections))
+        for connection in list(self._connections):
+            connection.abort()
+        while self._connections:
+            await self._someone_left.wait()
+
+
+def bind(address: ListenerAddress) -> list[socket.socket]:
+    """Listening sockets for every address of the host, all on one port. A host name may have several."""
+    try:
+        for _ in range(_PORT_ZERO_TRIES):
+            try:
+                return _bind_all(address)
+            except OSError as error:
+                # The port that the system chose for the first address may be taken on the second: choose again.
+                if address.port != 0 or error.errno != errno.EADDRINUSE:
+                    raise
+        raise OSError(errno.EADDRINUSE, "no port is free on all addresses of the host")
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise StartRefused(f"cannot listen on {address}: {reason}") from None
+
+
+def _bind_all(address: ListenerAddress) -> list[socket.socket]:
+    host = address.host or ("::" if socket.has_dualstack_ipv6() else "0.0.0.0")
+    opened: list[socket.socket] = []
+    port = address.port
+    refused = OSError(errno.EADDRNOTAVAIL, f"{address.host!r} has no address")
+    found = socket.getaddrinfo(host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    try:
+        for family, _, _, _, where in dict.fromkeys(found):
+            try:
+                one = _open(family, (where[0], port, *where[2:]))
+            except OSError as error:
+                if error.errno not in _NOT_HERE:
+                    raise
+                refused = error  # a name with an IPv6 address on a machine without IPv6 is fine
+            else:
+                opened.append(one)
+                port = one.getsockname()[1]
+        if not opened:
+            raise refused
+    except OSError:
+        for one in opened:
+            one.close()
+        raise
+    return opened
+
+
+def _open(family: int, where: tuple[str | int, ...]) -> socket.socket:
+    one = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        one.setblocking(False)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if where[0] == "::" else 1)
+        one.bind(where)
+        one.listen(BACKLOG)
+    except OSError:
+        one.close()
+        raise
+    return one
+
+
+def _address(name: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:
+    """Host and port; an IPv4 client of a dual-stack socket is called by its IPv4 address."""
+    return name[0].removeprefix("::ffff:"), name[1]
