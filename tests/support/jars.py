@@ -15,7 +15,7 @@ CACHE = Path(__file__).parents[2] / ".cache" / "jars"
 
 @cache
 def jar(coordinates: str) -> Path:
-    """The jar of `group:artifact:version`; the test is skipped where there is no Maven (which a counting run forbids)."""
+    """The jar of `group:artifact:version`; without Maven the test is skipped, which a run that counts forbids."""
     _, artifact, version = coordinates.split(":")
     path = CACHE / f"{artifact}-{version}.jar"
     if path.exists():

@@ -30,7 +30,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "float64": st.floats(allow_nan=False),
     "string": st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
     "bytes": st.binary(max_size=5),
-    "records": st.binary(min_size=1, max_size=9).map(memoryview),
+    "records": st.binary(min_size=1, max_size=9).map(lambda data: memoryview(data)),
     "uuid": st.binary(min_size=16, max_size=16),
 } | {name: st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for name, bits in BITS.items()}
 

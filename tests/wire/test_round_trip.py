@@ -25,9 +25,7 @@ def test_every_message_at_every_version_comes_back_as_it_was(cls: type, version:
     @given(messages(cls, version))
     def round_trip(message: Any) -> None:
         written = encode_bytes(message, version)
-        read, end = decode(cls, version, memoryview(written))
-        assert read == message
-        assert end == len(written)
+        assert decode(cls, version, memoryview(written)) == (message, len(written))
 
     round_trip()
 
@@ -66,6 +64,7 @@ def test_records_arrive_as_a_view_on_the_frame() -> None:
     frame = bytearray(encode_bytes(ProduceRequest(acks=1, timeout_ms=1, topic_data=[topic]), 9))
     read, _ = decode(ProduceRequest, 9, memoryview(frame))
     records = read.topic_data[0].partition_data[0].records
-    assert records == b"some records"
+    assert records is not None
+    assert bytes(records) == b"some records"
     frame[frame.index(b"some")] = ord("S")
-    assert records == b"Some records"
+    assert bytes(records) == b"Some records"
