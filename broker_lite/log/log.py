@@ -1,0 +1,471 @@
+"""One partition's log: segments in order, of which the last one grows.
+
+Always true:
+- `start <= end`; offsets in [start, end) can be read, except gaps that compaction left;
+- a batch is in the log when its whole write returned, and `end` moves only then.  A write that failed leaves no
+  trace: the file is cut back to its last good length at once.  If even that fails the log goes offline: it can be
+  read, and appending is refused until the next start;
+- what lies before `recovery_point` was synced.
+
+An append is one writev of a 16-byte head, which carries the offset and the leader epoch, and the rest of the batch as
+it came: no copy, and no new checksum, which covers neither.  Its cost knows neither how many logs there are nor how
+long this one is.
+
+A read answers with a stretch of one file, whole batches only.  For a reader at the tail the position is remembered
+from the append and nothing is looked up; a reader that goes on where it stopped finds the position it stopped at.
+
+The log is told the time, and has no lock: it belongs to one thread.  A `SyncJob` is what another thread may have.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker_lite.errors import CorruptMessage, OffsetOutOfRange, RecordListTooLarge, StorageFailed
+from broker_lite.ids import Offset
+from broker_lite.log import layout
+from broker_lite.log.aborted import AbortedIndex
+from broker_lite.log.disk import Disk
+from broker_lite.log.epochs import LeaderEpochs
+from broker_lite.log.recovery import Opened, Recovered, open_segments, remove_segment_files
+from broker_lite.log.segment import Segment
+from broker_lite.log.slice import FileSlice
+from broker_lite.log.sync import SyncJob
+from broker_lite.records.batch import LOG_OVERHEAD, Batch
+
+_STAMP = struct.Struct(">qii").pack
+STAMPED = 16
+_REMEMBERED = 32
+_WARM = 4
+"""How many sealed segments keep their index in memory."""
+
+
+@dataclass(slots=True)
+class LogSettings:
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    index_interval_bytes: int = 4096
+    index_max_bytes: int = 10 << 20
+    sync_rolls: bool = False
+    """A sealed segment is on the platter before the next one is written to, so that a crash tears only the last one."""
+
+
+class Log:
+    __slots__ = (
+        "_active",
+        "_before",
+        "_new_files",
+        "_offline",
+        "_recent",
+        "_resume",
+        "_segments",
+        "_warm",
+        "aborted",
+        "disk",
+        "end",
+        "epochs",
+        "on_roll",
+        "path",
+        "recovered",
+        "recovery_point",
+        "settings",
+        "start",
+    )
+
+    def __init__(self, path: Path, disk: Disk, settings: LogSettings, opened: Opened, *, new: bool) -> None:
+        self.path = path
+        self.disk = disk
+        self.settings = settings
+        self.epochs: LeaderEpochs = opened.epochs
+        self.recovered: Recovered = opened.report
+        """What opening had to do."""
+        self.aborted = AbortedIndex(disk, path, self._segment_base)
+        self.on_roll: Callable[[Offset], None] | None = None
+        """Told the new segment's first offset, before there is one: the moment for a snapshot."""
+        self._segments = opened.segments
+        self._active = opened.segments[-1]
+        self.start = Offset(opened.segments[0].base)
+        self.end = Offset(self._active.next_offset)
+        self.recovery_point = self.start
+        self._offline = "" if opened.report.damage is None else str(opened.report.damage)
+        self._new_files = new
+        self._recent: dict[int, int] = {}
+        self._before: dict[int, int] = {}
+        self._resume: dict[int, tuple[Segment, int]] = {}
+        self._warm: list[Segment] = []
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        disk: Disk,
+        settings: LogSettings,
+        *,
+        clean: bool,
+        recovery_point: Offset | None,
+        log_start: Offset | None,
+        now_ms: int,
+    ) -> Log:
+        """`clean`: the last run ended with `close(clean=True)` and nothing has happened since."""
+        try:
+            new = not disk.exists(path)
+            disk.mkdir(path)
+            interval = settings.index_interval_bytes
+            opened = open_segments(
+                disk,
+                path,
+                clean=clean,
+                recovery_point=recovery_point,
+                log_start=log_start,
+                interval=interval,
+                now_ms=now_ms,
+            )
+            log = cls(path, disk, settings, opened, new=new)
+            names = map(layout.parse_file_name, disk.list(path))
+            log.aborted.load([name[0] for name in names if name is not None and name[1] == layout.TXN_INDEX])
+            log._settle(recovery_point, log_start, now_ms)
+        except OSError as error:
+            raise StorageFailed(f"cannot open {path}: {error}") from error
+        return log
+
+    def _settle(self, recovery_point: int | None, log_start: int | None, now_ms: int) -> None:
+        """What the checkpoints say of a log that was just opened."""
+        if self.recovered.scanned_from is not None:
+            self.aborted.truncate_end(self.end)
+        if log_start is not None and log_start > self.end and self.recovered.damage is None:
+            # All that is left was deleted before, and its end was never synced: go on where the log should start.
+            self._replace_all(Offset(log_start), now_ms)
+        self.start = Offset(max(self.start, min(log_start or 0, self.end)))
+        synced = self.end if self.recovered.scanned_from is None else recovery_point or 0
+        self.recovery_point = Offset(max(self.start, min(synced, self.end)))
+        self._drop_before(self.start)
+
+    # --- append ---------------------------------------------------------------------------------------------------
+
+    def append(self, batch: Batch, *, base: Offset, leader_epoch: int, now_ms: int) -> None:
+        """`batch` is now in the log at `base`, or StorageFailed is raised and it is not."""
+        if self._offline:
+            raise StorageFailed(self._offline)
+        assert base >= self.end, f"{base=} {self.end=}"
+        active = self._active
+        size = batch.size
+        last = base + batch.last_offset_delta
+        if self._roll_is_due(active, size, last, batch.max_timestamp, now_ms):
+            active = self.roll(now_ms)
+        position = active.size
+        try:
+            if leader_epoch > self.epochs.latest:
+                self.epochs.assign(leader_epoch, base, sync=self.settings.sync_rolls)
+            active.file.append([_STAMP(base, size - LOG_OVERHEAD, leader_epoch), batch.buf[STAMPED:]])
+        except OSError as error:
+            self._cut_back(error)
+        active.note(size, last, batch.max_timestamp)
+        self.end = Offset(last + 1)
+        recent = self._recent
+        if len(recent) >= _REMEMBERED:
+            self._before = recent
+            self._recent = recent = {}
+        recent[base] = position
+
+    def _roll_is_due(self, active: Segment, size: int, last: int, max_timestamp: int, now_ms: int) -> bool:
+        settings = self.settings
+        if active.size + size > settings.segment_bytes:
+            if size > settings.segment_bytes:
+                raise RecordListTooLarge(
+                    f"the batch has {size} bytes, a segment of this topic {settings.segment_bytes}"
+                )
+            return active.size > 0
+        if not active.size:
+            return last - active.base > layout.MAX_RELATIVE
+        return (
+            self._waited(active, max_timestamp, now_ms) > settings.segment_ms
+            or last - active.base > layout.MAX_RELATIVE
+            or active.index.is_full(settings.index_max_bytes)
+        )
+
+    def _waited(self, active: Segment, max_timestamp: int, now_ms: int) -> int:
+        """Kafka's clock of a segment: the batches' own, unless they have none."""
+        first = active.first_timestamp
+        return max_timestamp - first if first >= 0 else now_ms - active.created_ms
+
+    def _cut_back(self, error: OSError) -> None:
+        """A write failed half way. Always raises."""
+        active = self._active
+        try:
+            active.file.truncate(active.size)
+        except OSError as again:
+            self._offline = f"{active.path.name} could not be cut back to {active.size} bytes: {again}"
+        raise StorageFailed(f"cannot append to {active.path.name}: {error}") from error
+
+    def roll(self, now_ms: int) -> Segment:
+        """Seal the active segment and begin another at `end`. Nothing has changed if this raises StorageFailed."""
+        active = self._active
+        if not active.size and active.base == self.end:
+            return active
+        try:
+            if self.settings.sync_rolls:
+                active.file.sync()
+            if self.on_roll is not None:
+                self.on_roll(self.end)
+            interval = self.settings.index_interval_bytes
+            fresh = Segment.create(self.disk, self.path, self.end, interval=interval, now_ms=now_ms)
+            if self.settings.sync_rolls:
+                self.disk.sync_dir(self.path)
+        except OSError as error:
+            raise StorageFailed(f"cannot roll {active.path.name}: {error}") from error
+        self._save_index(active, final=True)
+        active.next_offset = self.end
+        self._segments.append(fresh)
+        self._active = fresh
+        self._new_files = True
+        self._recent, self._before = {}, {}
+        self._keep_warm(active)
+        return fresh
+
+    def roll_if_old(self, now_ms: int) -> bool:
+        """For upkeep: seal an active segment whose first record is older than segment.ms."""
+        active = self._active
+        if self._offline or not active.size or self._waited(active, now_ms, now_ms) <= self.settings.segment_ms:
+            return False
+        self.roll(now_ms)
+        return True
+
+    # --- read -----------------------------------------------------------------------------------------------------
+
+    def read(self, offset: Offset, *, max_bytes: int, end: Offset, at_least_one: bool = True) -> FileSlice | None:
+        """Whole batches from the one that holds `offset` on, all with a base below `end`; None if there are none.
+
+        At most `max_bytes`, but one batch in any case if `at_least_one`.
+        """
+        if offset < self.start or offset >= self.end:
+            if self.recovered.damage is not None and offset >= self.end:
+                raise CorruptMessage(str(self.recovered.damage))
+            if offset == self.end:
+                return None
+            raise OffsetOutOfRange(f"offset {offset} is not in [{self.start}, {self.end}]")
+        if offset >= end:
+            return None
+        position = self._recent.get(offset)
+        if position is None:
+            position = self._before.get(offset)
+        active = self._active
+        if position is not None and end >= self.end and active.size - position <= max_bytes:
+            return self._slice(active, position, active.size)
+        try:
+            return self._look_up(offset, position, max_bytes, end, at_least_one)
+        except OSError as error:
+            raise StorageFailed(f"cannot read {self.path.name} at offset {offset}: {error}") from error
+
+    def _look_up(
+        self, offset: int, position: int | None, max_bytes: int, end: int, at_least_one: bool
+    ) -> FileSlice | None:
+        segment = self._active
+        if position is None:
+            resumed = self._resume.get(offset)
+            found = resumed or self._find(offset, end)
+            if found is None:
+                return None
+            segment, position = found
+        stop = segment.size if end >= segment.next_offset else self._position_of(segment, end)
+        if stop - position > max_bytes:
+            furthest, base = segment.boundary(position, position + max_bytes)
+            if furthest == position:
+                if not at_least_one:
+                    return None
+                furthest = position + segment.header(position).size
+            elif base >= 0:
+                if len(self._resume) >= _REMEMBERED:
+                    self._resume.clear()
+                self._resume[base] = (segment, furthest)
+            stop = min(stop, furthest)
+        return self._slice(segment, position, stop) if stop > position else None
+
+    def _find(self, offset: int, end: int) -> tuple[Segment, int] | None:
+        number = bisect_right(self._segments, offset, key=_base) - 1
+        for segment in self._segments[max(0, number) :]:
+            if segment.base >= end:
+                return None
+            self._keep_warm(segment)
+            step = segment.find(offset)
+            if step is not None:
+                return (segment, step.position) if step.base < end else None
+        return None
+
+    def _position_of(self, segment: Segment, offset: int) -> int:
+        if segment is self._active:
+            known = self._recent.get(offset)
+            if known is None:
+                known = self._before.get(offset)
+            if known is not None:
+                return known
+        return segment.find_base(offset)
+
+    def _slice(self, segment: Segment, position: int, stop: int) -> FileSlice:
+        if self.disk.crowded:
+            return FileSlice.read_now(segment.file, position, stop - position)
+        return FileSlice(segment.file, position, stop - position)
+
+    def _keep_warm(self, segment: Segment) -> None:
+        """Sealed segments that were looked into lately keep their index; the oldest of them forgets it."""
+        if segment is self._active or segment in self._warm:
+            return
+        self._warm.append(segment)
+        if len(self._warm) > _WARM:
+            self._warm.pop(0).forget_index()
+
+    def batches(self, from_offset: Offset) -> Iterator[Batch]:
+        """Every batch from the one that holds `from_offset` on, as it is now, with its bytes."""
+        for segment in list(self._segments):
+            if segment.next_offset <= from_offset or not segment.size:
+                continue
+            first = segment.find(from_offset) if from_offset > segment.base else None
+            position = first.position if first is not None else 0 if from_offset <= segment.base else segment.size
+            for _, body in segment.whole(position):
+                yield Batch.at(body)
+
+    def batch_at(self, offset: Offset) -> Batch | None:
+        """The batch that holds `offset`, or the next one."""
+        return next(self.batches(offset), None)
+
+    def find_time(self, timestamp: int) -> Iterator[Batch]:
+        """Batches, in order, that may hold a record of `timestamp` or later: their highest one is."""
+        for segment in list(self._segments):
+            if not segment.size or segment.top[0] < timestamp:
+                continue
+            for step, body in segment.whole(segment.position_for_time(timestamp)):
+                if step.max_timestamp >= timestamp and step.last >= self.start:
+                    yield Batch.at(body)
+
+    def max_timestamp(self) -> tuple[int, Offset] | None:
+        """The highest timestamp in the log and the last offset of the first batch that has it."""
+        tops = [segment.top for segment in self._segments if segment.size]
+        top = max(tops, key=lambda one: one[0], default=(-1, 0))
+        return (top[0], Offset(top[1])) if top[0] >= 0 else None
+
+    # --- what it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Oldest first; the last one is active."""
+        return tuple(self._segments)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def offline(self) -> str:
+        """Why nothing can be appended; empty if it can."""
+        return self._offline
+
+    def _segment_base(self, offset: int) -> int:
+        return self._segments[max(0, bisect_right(self._segments, offset, key=_base) - 1)].base
+
+    # --- the head -------------------------------------------------------------------------------------------------
+
+    def truncate_start(self, offset: Offset) -> None:
+        """Records before `offset` are gone. Whoever promises that for good checkpoints `start` first."""
+        if not self.start < offset <= self.end:
+            return
+        self.start = offset
+        try:
+            if self.epochs.truncate_start(offset):
+                self.epochs.save(sync=False)
+            self._drop_before(offset)
+        except OSError as error:
+            raise StorageFailed(f"cannot delete from {self.path.name}: {error}") from error
+
+    def _drop_before(self, offset: int) -> None:
+        while len(self._segments) > 1 and self._segments[1].base <= offset:
+            self._drop(self._segments.pop(0))
+            self.aborted.truncate_start(self._segments[0].base)
+
+    def _drop(self, segment: Segment) -> None:
+        """Readers that hold a slice of it finish; the file is unlinked but open."""
+        if segment in self._warm:
+            self._warm.remove(segment)
+        self._resume.clear()
+        segment.file.close()
+        remove_segment_files(self.disk, self.path, segment.base)
+
+    def _replace_all(self, start: Offset, now_ms: int) -> None:
+        interval = self.settings.index_interval_bytes
+        fresh = Segment.create(self.disk, self.path, start, interval=interval, now_ms=now_ms)
+        for segment in self._segments:
+            self._drop(segment)
+        self._segments[:] = [fresh]
+        self._active = fresh
+        self.start = self.end = start
+        self.aborted.truncate_start(start)
+
+    # --- to the platter -------------------------------------------------------------------------------------------
+
+    def unflushed(self) -> SyncJob | None:
+        """What has to be synced for everything appended so far to survive a power cut; None if nothing has to."""
+        if self.recovery_point >= self.end or self._offline:
+            return None
+        job = SyncJob(self.disk, upto=self.end)
+        for segment in self._segments:
+            if segment.next_offset > self.recovery_point and segment.size:
+                self._save_index(segment)
+                job.add_file(segment.file)
+                if segment is not self._active:
+                    job.add_paths(segment.path.with_suffix(suffix) for suffix in _SEALED_WITH)
+        if self._new_files:
+            job.add_folders(self.path, self.path.parent)
+        return job
+
+    def flushed(self, upto: Offset) -> None:
+        """A job returned by `unflushed` was run."""
+        self.recovery_point = max(self.recovery_point, min(upto, self.end))
+        if self.recovery_point == self.end:
+            self._new_files = False
+
+    def flush(self) -> None:
+        """Sync here and now."""
+        job = self.unflushed()
+        if job is not None:
+            try:
+                job.run()
+            except StorageFailed as error:
+                self.go_offline(str(error))
+                raise
+            self.flushed(job.upto)
+
+    def go_offline(self, reason: str) -> None:
+        """A sync failed: what was written since the last one may be gone, so nothing is promised any more."""
+        self._offline = self._offline or reason
+
+    def save_indexes(self) -> None:
+        """Bring the index files up to date. Caches: if the disk refuses, they are made again some day."""
+        self._save_index(self._active)
+
+    def _save_index(self, segment: Segment, *, final: bool = False) -> None:
+        try:
+            segment.save_index(final=final)
+        except OSError:
+            return
+
+    def close(self, clean: bool) -> None:
+        """`clean`: everything is synced and the next open may believe the files. Else as if the power went."""
+        try:
+            if clean and self.recovered.damage is None:
+                for segment in self._segments:
+                    segment.save_index(final=segment is self._active)
+                self.flush()
+        except OSError as error:
+            raise StorageFailed(f"cannot close {self.path.name} cleanly: {error}") from error
+        finally:
+            for segment in self._segments:
+                segment.file.close()
+
+
+_SEALED_WITH = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX)
+
+
+def _base(segment: Segment) -> int:
+    return segment.base

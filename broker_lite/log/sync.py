@@ -1,0 +1,59 @@
+"""What a thread is given to sync: leased files and names, none of our objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from broker_lite.errors import StorageFailed
+from broker_lite.ids import Offset
+from broker_lite.log.disk import Disk, File
+
+
+class SyncJob:
+    """Run it once, anywhere; then everything before `upto` is on the platter."""
+
+    __slots__ = ("_disk", "_files", "_folders", "_paths", "upto")
+
+    def __init__(self, disk: Disk, *, upto: Offset) -> None:
+        self._disk = disk
+        self._files: list[File] = []
+        self._paths: list[Path] = []
+        self._folders: list[Path] = []
+        self.upto = upto
+
+    def add_file(self, file: File) -> None:
+        file.acquire()
+        self._files.append(file)
+
+    def add_paths(self, paths: Iterable[Path]) -> None:
+        """Files that may be missing."""
+        self._paths.extend(paths)
+
+    def add_folders(self, *folders: Path) -> None:
+        self._folders.extend(folders)
+
+    def run(self) -> None:
+        """Raises StorageFailed; then the log must go offline, for a second try would lie."""
+        try:
+            for file in self._files:
+                file.sync()
+            for path in self._paths:
+                with suppress(FileNotFoundError):
+                    self._disk.sync_path(path)
+            for folder in self._folders:
+                with suppress(FileNotFoundError):  # deleted meanwhile, and what is deleted need not survive
+                    self._disk.sync_dir(folder)
+        except OSError as error:
+            raise StorageFailed(f"cannot sync: {error}") from error
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        files, self._files = self._files, []
+        for file in files:
+            file.release()
+
+    def __del__(self) -> None:
+        self.release()
