@@ -98,7 +98,7 @@ class Checked:
     """What the broker stamped, on a topic where it stamps."""
 
 
-class RecordsRefused(BrokerError):
+class BadRecords(BrokerError):
     """Single records are the reason. INVALID_TIMESTAMP if one of them has that reason, else INVALID_RECORD."""
 
     def __init__(self, code: ErrorCode, text: str, record_errors: list[tuple[int, str]]) -> None:
@@ -216,7 +216,7 @@ def _check_each(batch: Batch, records: list[RawRecord], rules: AppendRules, now_
             errors.append((index, "a producer should not set the timestamp type to LogAppendTime"))
     if errors:
         why = "an invalid timestamp" if code is ErrorCode.INVALID_TIMESTAMP else "what they hold"
-        raise RecordsRefused(code, f"{len(errors)} of {len(records)} records were refused for {why}", errors)
+        raise BadRecords(code, f"{len(errors)} of {len(records)} records were refused for {why}", errors)
 
 
 def _max_timestamp(batch: Batch, records: list[RawRecord]) -> int:

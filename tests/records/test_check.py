@@ -10,7 +10,7 @@ import pytest
 from broker_lite.errors import BrokerError, ErrorCode
 from broker_lite.records.batch import Batch
 from broker_lite.records.build import NewRecord, assemble, build_batch, sealed
-from broker_lite.records.check import AppendRules, Checked, RecordsRefused, check_client_batch
+from broker_lite.records.check import AppendRules, Checked, BadRecords, check_client_batch
 from broker_lite.records.compression import Codec, deflate
 from broker_lite.records.record import records_of, write_record, write_varint
 
@@ -181,7 +181,7 @@ def test_a_bomb_is_too_large_wherever_it_is_opened() -> None:
 
 def test_a_compacted_topic_names_the_records_without_a_key() -> None:
     batch = build_batch([NewRecord(b"a", b"b"), NewRecord(None, b"c"), NewRecord(None, b"d")], timestamp=NOW)
-    with pytest.raises(RecordsRefused) as raised:
+    with pytest.raises(BadRecords) as raised:
         check(batch, COMPACTED)
     assert raised.value.code == ErrorCode.INVALID_RECORD
     assert [index for index, _ in raised.value.record_errors] == [1, 2]
@@ -189,7 +189,7 @@ def test_a_compacted_topic_names_the_records_without_a_key() -> None:
 
 def test_a_record_from_the_future_is_named() -> None:
     batch = build_batch([NewRecord(b"a", b"b"), NewRecord(b"a", b"c", timestamp=NOW + 3_600_001)], timestamp=NOW)
-    with pytest.raises(RecordsRefused) as raised:
+    with pytest.raises(BadRecords) as raised:
         check(batch)
     assert raised.value.code == ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in raised.value.record_errors] == [1]
@@ -198,7 +198,7 @@ def test_a_record_from_the_future_is_named() -> None:
 
 def test_a_record_from_the_past_is_named_and_one_without_a_time_is_not() -> None:
     records = [NewRecord(b"", b""), NewRecord(b"", b"", timestamp=NOW - 1001), NewRecord(b"", b"", timestamp=-1)]
-    with pytest.raises(RecordsRefused) as raised:
+    with pytest.raises(BadRecords) as raised:
         check(build_batch(records, timestamp=NOW - 1000), AppendRules(before_max_ms=1000))
     assert raised.value.code == ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in raised.value.record_errors] == [1]
@@ -206,7 +206,7 @@ def test_a_record_from_the_past_is_named_and_one_without_a_time_is_not() -> None
 
 def test_one_bad_timestamp_makes_the_whole_refusal_one_of_time() -> None:
     batch = build_batch([NewRecord(None, b"b"), NewRecord(b"a", b"c", timestamp=NOW + 10**8)], timestamp=NOW)
-    with pytest.raises(RecordsRefused) as raised:
+    with pytest.raises(BadRecords) as raised:
         check(batch, COMPACTED)
     assert raised.value.code == ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in raised.value.record_errors] == [0, 1]
