@@ -1,0 +1,357 @@
+"""Groups, joined to the log and the clock.
+
+Each partition of `__consumer_offsets` has a pure coordinator for the groups whose names hash to it.  Here its decisions
+are carried out: written to the partition as one batch, applied, and told to those who wait.  All of that is one plain
+function, so nobody sees a decision half carried out.  In `fsync` mode whoever is answered waits until the partition is
+on disk as far as it was written then.
+
+At a start every partition is replayed; until that is done its groups are refused with COORDINATOR_LOAD_IN_PROGRESS,
+because "no offset" would be a lie that makes consumers start from the wrong place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+
+import anyio
+import anyio.lowlevel
+import structlog
+
+from broker_lite.config import coordination as keys
+from broker_lite.coordinator.decision import Decision, Record
+from broker_lite.coordinator.groups.classic import ClassicGroup
+from broker_lite.coordinator.groups.coordinator import Commit, Committer, Groups
+from broker_lite.coordinator.groups.members import Join, Joined, Sync, Synced
+from broker_lite.coordinator.groups.settings import MINUTES, GroupSettings
+from broker_lite.errors import (
+    BrokerError,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    ErrorCode,
+    Malformed,
+    StorageFailed,
+)
+from broker_lite.ids import GROUP_OFFSETS_TOPIC
+from broker_lite.records.batch import Batch
+from broker_lite.records.build import NewRecord, build_batch
+from broker_lite.records.control import read_marker
+from broker_lite.records.record import records_of
+
+if TYPE_CHECKING:
+    from broker_lite.broker.broker import Broker
+    from broker_lite.config.sources import Settings
+    from broker_lite.partition.partition import Partition
+
+log = structlog.get_logger()
+
+R = TypeVar("R")
+
+
+class _Now(TypedDict):
+    now: float
+    now_ms: int
+
+
+RECORDS_A_BATCH = 1000
+"""Of deletions: so that no batch outgrows what a reader takes."""
+RECORDS_A_TURN = 2000
+"""How many records are replayed before others get the loop."""
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 units, in 32 bits with a sign."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    number = 0
+    for at in range(0, len(units), 2):
+        number = (31 * number + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    return number - (1 << 32) if number >> 31 else number
+
+
+def partition_of(name: str, count: int) -> int:
+    """The partition of an internal topic that keeps a group or a transactional id."""
+    number = java_hash(name)
+    return 0 if number == -(2**31) else abs(number) % count
+
+
+def group_settings(settings: Settings) -> GroupSettings:
+    get = settings.get
+    return GroupSettings(
+        min_session_ms=get(keys.GROUP_MIN_SESSION_TIMEOUT_MS),
+        max_session_ms=get(keys.GROUP_MAX_SESSION_TIMEOUT_MS),
+        max_size=get(keys.GROUP_MAX_SIZE),
+        initial_delay_ms=get(keys.GROUP_INITIAL_REBALANCE_DELAY_MS),
+        metadata_max=get(keys.OFFSET_METADATA_MAX_BYTES),
+        retention_ms=get(keys.OFFSETS_RETENTION_MINUTES) * MINUTES,
+        retention_check_ms=get(keys.OFFSETS_RETENTION_CHECK_INTERVAL_MS),
+    )
+
+
+class Ticket:
+    """Somebody who waits for an answer. If the connection goes, the answer is given to nobody."""
+
+    __slots__ = ("_answer", "_answered")
+
+    def __init__(self) -> None:
+        self._answered = anyio.Event()
+        self._answer: object = None
+
+    def give(self, answer: object) -> None:
+        self._answer = answer
+        self._answered.set()
+
+    async def wait(self) -> object:
+        await self._answered.wait()
+        if isinstance(self._answer, BrokerError):
+            raise self._answer
+        return self._answer
+
+
+class GroupCoordinator:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._clock = broker.clock
+        self.settings = group_settings(broker.settings)
+        self._parts: dict[int, Groups] = {}
+        self._loading: set[int] = set()
+        self._gone_while_loading: set[str] = set()
+        self._earlier = anyio.Event()
+        self._asleep_until = float("inf")
+        self._expire_at = self._clock.monotonic() + self.settings.retention_check_ms / 1000
+
+    # ---- life
+
+    def begin(self) -> None:
+        """To be called when the topics are open and before anybody is served: everything written is to be loaded."""
+        topic = self._broker.topics.get(GROUP_OFFSETS_TOPIC)
+        if topic is not None:
+            for partition in self._broker.topics.open_partitions():
+                if partition.tp.topic == GROUP_OFFSETS_TOPIC and partition.offsets.end > partition.offsets.start:
+                    self._loading.add(partition.tp.partition)
+
+    async def run(self) -> None:
+        """Load, then wake the coordinators when they want to be woken, for ever."""
+        await self._load()
+        while True:
+            now = self._clock.monotonic()
+            times = [at for groups in self._parts.values() if (at := groups.wake_at) is not None]
+            self._asleep_until = min([*times, self._expire_at])
+            self._earlier = anyio.Event()
+            await self._clock.wait(self._earlier, max(self._asleep_until - now, 0))
+            self._tick()
+
+    async def _load(self) -> None:
+        for index in sorted(self._loading):
+            groups = Groups(self.settings)
+            count = 0
+            for batch in self._partition(index).log.batches(0):
+                before = count
+                count += self._replay(groups, index, batch)
+                if count // RECORDS_A_TURN != before // RECORDS_A_TURN:
+                    await anyio.lowlevel.checkpoint()
+            self._parts[index] = groups
+            self._loading.discard(index)
+            loaded = groups.loaded(now=self._clock.monotonic(), now_ms=self._clock.now_ms())
+            self._carry_out_alone(index, groups, loaded)
+            log.info("groups.loaded", partition=index, groups=len(groups.groups), records=count)
+        for topic in self._gone_while_loading:
+            self.on_topic_deleted(topic)
+        self._gone_while_loading.clear()
+
+    def _replay(self, groups: Groups, index: int, batch: Batch) -> int:
+        now_ms = self._clock.now_ms()
+        if batch.is_control:
+            marker = read_marker(batch)
+            if marker is not None:
+                groups.apply_marker(batch.producer_id, commit=marker.commit)
+            return 1
+        producer_id = batch.producer_id if batch.is_transactional else -1
+        for record in records_of(batch):
+            try:
+                line = Record(record.key or b"", record.value)
+                groups.apply(line, at=record.offset, producer_id=producer_id, now_ms=now_ms)
+            except Malformed as error:
+                log.warning("groups.record_skipped", partition=index, offset=record.offset, reason=str(error))
+        return batch.count
+
+    def _tick(self) -> None:
+        now, now_ms = self._clock.monotonic(), self._clock.now_ms()
+        for index, groups in list(self._parts.items()):
+            at = groups.wake_at
+            if at is not None and at <= now:
+                self._carry_out_alone(index, groups, groups.tick(now=now, now_ms=now_ms))
+        if now >= self._expire_at:
+            self._expire_at = now + self.settings.retention_check_ms / 1000
+            for index, groups in list(self._parts.items()):
+                self._carry_out_alone(index, groups, groups.expire_offsets(now_ms=now_ms))
+
+    # ---- the classic protocol
+
+    async def join(self, asked: Join) -> Joined:
+        index, groups = self._of(asked.group)
+        ticket = Ticket()
+        self._carry_out(index, groups, groups.join(asked, ticket, **self._now()))
+        joined = cast(Joined, await ticket.wait())
+        await self._durable(index)
+        return joined
+
+    async def sync(self, asked: Sync) -> Synced:
+        index, groups = self._of(asked.group)
+        ticket = Ticket()
+        self._carry_out(index, groups, groups.sync(asked, ticket, **self._now()))
+        synced = cast(Synced, await ticket.wait())
+        await self._durable(index)
+        return synced
+
+    def heartbeat(self, group: str, member_id: str, instance_id: str | None, generation: int) -> None:
+        _, groups = self._of(group)
+        groups.heartbeat(group, member_id, instance_id, generation, **self._now())
+
+    def leave(self, group: str, leaving: list[tuple[str, str | None]]) -> list[ErrorCode]:
+        index, groups = self._of(group)
+        return self._carry_out(index, groups, groups.leave(group, leaving, **self._now()))
+
+    # ---- offsets
+
+    def commit(
+        self, group: str, who: Committer, commits: Iterable[Commit], *, retention_ms: int, group_may_be_missing: bool
+    ) -> list[ErrorCode]:
+        """One code for each. Written when this returns; see `when_durable`."""
+        index, groups = self._of(group)
+        decision = groups.commit(
+            group,
+            who,
+            commits,
+            **self._now(),
+            retention_ms=retention_ms,
+            group_may_be_missing=group_may_be_missing,
+        )
+        return self._carry_out(index, groups, decision)
+
+    def commit_in_transaction(
+        self, group: str, who: Committer, commits: Iterable[Commit], *, producer_id: int, producer_epoch: int
+    ) -> list[ErrorCode]:
+        """One code for each. The offsets are pending until the marker of the producer's transaction comes."""
+        index, groups = self._of(group)
+        decision = groups.commit_in_transaction(group, who, commits, now_ms=self._clock.now_ms())
+        return self._carry_out(index, groups, decision, producer_id, producer_epoch)
+
+    def marker_written(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        """A transaction marker was appended to this partition of `__consumer_offsets`."""
+        groups = self._parts.get(partition)
+        if groups is not None:
+            groups.apply_marker(producer_id, commit=commit)
+
+    def delete_offsets(self, group: str, places: Iterable[tuple[str, int]]) -> list[ErrorCode]:
+        index, groups = self._of(group)
+        return self._carry_out(index, groups, groups.delete_offsets(group, places, **self._now()))
+
+    def on_topic_deleted(self, topic: str) -> None:
+        if self._loading:
+            self._gone_while_loading.add(topic)
+        for index, groups in list(self._parts.items()):
+            self._carry_out_alone(index, groups, groups.on_topic_deleted(topic))
+
+    # ---- groups as such
+
+    def of(self, group: str) -> Groups:
+        """The coordinator of this group, for questions. 14 while it loads."""
+        return self._of(group)[1]
+
+    def __iter__(self) -> Iterator[ClassicGroup]:
+        """All groups. 14 while one of them may not be loaded yet."""
+        if self._loading:
+            raise CoordinatorLoadInProgress(f"{len(self._loading)} partitions are loading")
+        for groups in self._parts.values():
+            yield from groups
+
+    def delete(self, group: str) -> None:
+        index, groups = self._of(group)
+        self._carry_out(index, groups, groups.delete_group(group))
+
+    def partition_of(self, group: str) -> int:
+        """The partition of `__consumer_offsets` that keeps this group."""
+        topic = self._broker.topics.get(GROUP_OFFSETS_TOPIC)
+        if topic is not None:
+            return partition_of(group, topic.partition_count)
+        return partition_of(group, self._broker.settings.get(keys.OFFSETS_TOPIC_NUM_PARTITIONS))
+
+    def when_durable(self, group: str, answer: R) -> R | Awaitable[R]:
+        """The answer, at once if nothing has to reach the disk first."""
+        if not self._broker.flusher.active:
+            return answer
+        return self._later(self.partition_of(group), answer)
+
+    async def _later(self, index: int, answer: R) -> R:
+        await self._durable(index)
+        return answer
+
+    # ---- carrying out
+
+    def _now(self) -> _Now:
+        return {"now": self._clock.monotonic(), "now_ms": self._clock.now_ms()}
+
+    def _of(self, group: str) -> tuple[int, Groups]:
+        index = self.partition_of(group)
+        groups = self._parts.get(index)
+        if groups is None:
+            if index in self._loading:
+                raise CoordinatorLoadInProgress(f"the offsets of group {group} are being loaded")
+            groups = self._parts[index] = Groups(self.settings)
+        return index, groups
+
+    def _partition(self, index: int) -> Partition:
+        self._broker.internal_topic(GROUP_OFFSETS_TOPIC)
+        return self._broker.topics.partition(GROUP_OFFSETS_TOPIC, index)
+
+    def _carry_out(
+        self, index: int, groups: Groups, decision: Decision[R], producer_id: int = -1, producer_epoch: int = -1
+    ) -> R:
+        """Write, apply, tell. What cannot be written was never decided, and everybody concerned hears of it."""
+        try:
+            for at in range(0, len(decision.records), RECORDS_A_BATCH):
+                part = decision.records[at : at + RECORDS_A_BATCH]
+                self._write(index, groups, part, producer_id, producer_epoch)
+        except StorageFailed as error:
+            log.error("groups.not_written", partition=index, reason=error.message)
+            refused = CoordinatorNotAvailable(f"the group's log cannot be written: {error.message}")
+            for ticket, _ in decision.answers:
+                cast(Ticket, ticket).give(refused)
+            if decision.undo is not None:
+                decision.undo()
+            raise refused from error
+        for ticket, answer in decision.answers:
+            cast(Ticket, ticket).give(answer)
+        wake_at = groups.wake_at
+        if wake_at is not None and wake_at < self._asleep_until:
+            self._earlier.set()
+        return decision.reply
+
+    def _carry_out_alone(self, index: int, groups: Groups, decision: Decision[None]) -> None:
+        """As `_carry_out`, when nobody asked for it: a failure has been logged and is nobody's answer."""
+        try:
+            self._carry_out(index, groups, decision)
+        except CoordinatorNotAvailable:
+            return
+
+    def _write(self, index: int, groups: Groups, records: list[Record], producer_id: int, producer_epoch: int) -> None:
+        partition = self._partition(index)
+        now_ms = self._clock.now_ms()
+        is_transactional = producer_id >= 0
+        batch = build_batch(
+            [NewRecord(record.key, record.value) for record in records],
+            timestamp=now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=0 if is_transactional else -1,
+            transactional=is_transactional,
+        )
+        base = partition.append_internal(batch, now_ms=now_ms).base
+        for at, record in enumerate(records, base):
+            groups.apply(record, at=at, producer_id=producer_id, now_ms=now_ms)
+        self._broker.appended(partition)
+
+    async def _durable(self, index: int) -> None:
+        if self._broker.flusher.active and self._broker.topics.get(GROUP_OFFSETS_TOPIC) is not None:
+            partition = self._partition(index)
+            await self._broker.flusher.durable(partition, partition.offsets.end)
