@@ -73,7 +73,7 @@ class Lock(Protocol):
 class Disk(Protocol):
     @property
     def crowded(self) -> bool:
-        """No descriptor to spare: read now rather than lease."""
+        """Most descriptors are leased: read now rather than lease another."""
         ...
 
     def open_append(self, path: Path, *, size: int | None = None) -> File:
@@ -219,14 +219,17 @@ class RealFile:
     def acquire(self) -> None:
         with self._disk.guard:
             self._descriptor()
+            self._disk.leased += not self._leases
             self._leases += 1
 
     def release(self) -> None:
         with self._disk.guard:
             assert self._leases > 0, f"{self._path} has no lease to give back"
             self._leases -= 1
-            if self._closed and not self._leases:
-                self.drop()
+            if not self._leases:
+                self._disk.leased -= 1
+                if self._closed:
+                    self.drop()
 
     def close(self) -> None:
         with self._disk.guard:
@@ -264,6 +267,7 @@ class RealDisk:
         self.max_open = max_open
         self.guard = threading.RLock()
         """Over leases and the list of open files: a thread may give its lease back."""
+        self.leased = 0
         self._open: deque[RealFile] = deque()
 
     @property
@@ -272,7 +276,7 @@ class RealDisk:
 
     @property
     def crowded(self) -> bool:
-        return len(self._open) > self.max_open
+        return self.leased >= self.max_open - self.max_open // 4
 
     def admit(self, file: RealFile, flags: int) -> int:
         """Open `file`, after closing others if there are too many."""

@@ -1,0 +1,105 @@
+"""A log that is closed and opened again, cleanly or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker_lite.log.disk import RealDisk
+from tests.log.building import NOW, append, fill, open_log, read_all
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_everything_is_there_after_a_restart_and_goes_on(tmp_path: Path, clean: bool) -> None:
+    log = open_log(tmp_path / "t-0", segment_bytes=900)
+    fill(log, 40)
+    before, end = read_all(log), log.end
+    log.close(clean=clean)
+
+    log = open_log(tmp_path / "t-0", segment_bytes=900, clean=clean)
+    assert (read_all(log), log.end) == (before, end)
+    assert log.max_timestamp() == (NOW + 39, end - 1)
+    append(log, b"more", timestamp=NOW + 100)
+    log.close(clean=clean)
+
+    log = open_log(tmp_path / "t-0", segment_bytes=900, clean=clean)
+    assert read_all(log).startswith(before)
+    assert (log.end, log.max_timestamp()) == (end + 1, (NOW + 100, end))
+
+
+def test_after_a_clean_stop_nothing_is_scanned(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "t-0")
+    fill(log, 40)
+    log.close(clean=True)
+    assert open_log(tmp_path / "t-0", clean=True).recovered.scanned_from is None
+
+
+def test_after_a_crash_the_scan_begins_near_the_recovery_point(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "t-0", segment_bytes=3000)
+    fill(log, 100)
+    log.flush()
+    point, size = log.recovery_point, log.size_bytes
+    fill(log, 3)
+    grown = log.size_bytes - size
+    log.close(clean=False)
+    log = open_log(tmp_path / "t-0", recovery_point=point)
+    assert log.recovered.scanned_from == point
+    assert grown <= log.recovered.scanned_bytes < grown + 400
+
+
+def test_indexes_are_the_same_whether_written_by_appends_or_by_recovery(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "t-0", segment_bytes=3000)
+    fill(log, 100)
+    log.flush()
+    point = log.recovery_point
+    fill(log, 50)
+    log.close(clean=True)
+    files = {path: path.read_bytes() for path in (tmp_path / "t-0").glob("*index")}
+    assert any(files.values())
+    for recovery_point in (0, point, None):
+        open_log(tmp_path / "t-0", segment_bytes=3000, recovery_point=recovery_point).close(clean=True)
+        assert {path: path.read_bytes() for path in (tmp_path / "t-0").glob("*index")} == files
+
+
+def test_the_start_comes_from_the_checkpoint(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "t-0", segment_bytes=300)
+    fill(log, 20)
+    log.close(clean=True)
+    log = open_log(tmp_path / "t-0", segment_bytes=300, clean=True, log_start=11)
+    assert log.start == 11
+    assert log.segments[0].base <= 11 < log.segments[1].base
+
+
+def test_a_log_that_lost_everything_after_its_start_goes_on_at_its_start(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "t-0")
+    fill(log, 3)
+    log.close(clean=False)
+    log = open_log(tmp_path / "t-0", log_start=50)
+    assert (log.start, log.end) == (50, 50)
+    assert append(log) == 50
+    log.close(clean=False)
+    log = open_log(tmp_path / "t-0", log_start=50)
+    assert (log.start, log.end) == (50, 51)
+
+
+def test_files_are_for_their_owner_only_and_links_are_refused(tmp_path: Path) -> None:
+    disk = RealDisk()
+    log = open_log(tmp_path / "data" / "t-0", disk)
+    append(log)
+    log.close(clean=True)
+    assert (tmp_path / "data" / "t-0").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "data" / "t-0").iterdir()} == {0o600}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"")
+    (tmp_path / "link").symlink_to(elsewhere)
+    with pytest.raises(OSError, match="symbolic links"):
+        disk.open_append(tmp_path / "link")
+
+
+def test_one_process_has_the_folder(tmp_path: Path) -> None:
+    lock = RealDisk().lock(tmp_path / ".lock")
+    with pytest.raises(BlockingIOError):
+        RealDisk().lock(tmp_path / ".lock")
+    lock.release()
+    RealDisk().lock(tmp_path / ".lock").release()
