@@ -36,8 +36,9 @@ _VERSION = 0
 
 
 def write(disk: Disk, folder: Path, offset: int, producers: Producers, *, sync: bool) -> None:
-    """The table as of `offset`. The older file beside it first: a snapshot is never newer than its companion."""
-    disk.write_atomic(folder / layout.file_name(offset, BATCHES), format_batches(producers), sync=sync)
+    """The table as of `offset`; what Kafka's format cannot hold first, so that a snapshot has its companion."""
+    if len(producers):
+        disk.write_atomic(folder / layout.file_name(offset, BATCHES), format_batches(producers), sync=sync)
     entries = [
         ProducerEntry(
             producer_id,
@@ -68,14 +69,17 @@ def remove(disk: Disk, folder: Path, offset: int) -> None:
         disk.remove(folder / layout.file_name(offset, suffix))
 
 
-def load(disk: Disk, folder: Path, *, start: int, end: int) -> tuple[int, Producers] | None:
-    """The newest table of a log from `start` to `end`, and as of which offset it is; None if there is none.
+def load(disk: Disk, folder: Path, *, start: int, end: int, upto: int) -> tuple[int, Producers] | None:
+    """The newest table as of an offset from `start` to `upto`, and as of which; None if there is none.
 
-    Those that cannot be used are removed: a broken one, one that knows batches which the log has lost, and one from
-    before the log's start, because between it and the start there may have been batches that nobody can read again.
+    The log holds offsets from `start` to `end`. Snapshots that can never be used are removed: a broken one, one that
+    knows batches which the log has lost, and one from before the log's start, because between it and the start there
+    may have been batches that nobody can read again.
     """
     for offset in offsets(disk, folder):
-        if start <= offset <= end:
+        if upto < offset <= end:
+            continue
+        if start <= offset <= upto:
             try:
                 entries = layout.parse_snapshot(disk.read_bytes(folder / layout.file_name(offset, layout.SNAPSHOT)))
             except (ValueError, OSError):

@@ -10,7 +10,7 @@ import pytest
 from broker_lite.errors import BrokerError, ErrorCode
 from broker_lite.records.batch import Batch
 from broker_lite.records.build import NewRecord, assemble, build_batch, sealed
-from broker_lite.records.check import AppendRules, Checked, BadRecords, check_client_batch
+from broker_lite.records.check import AppendRules, BadRecords, Checked, check_client_batch
 from broker_lite.records.compression import Codec, deflate
 from broker_lite.records.record import records_of, write_record, write_varint
 

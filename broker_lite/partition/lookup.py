@@ -1,0 +1,94 @@
+"""Finding records by time, and the aborted transactions of a stretch of log.
+
+A batch knows its highest timestamp, so batches that are too old are passed over unopened; the first that is not is
+inflated to find the record.  A block that cannot be inflated was stored unseen, as it came: then the batch's first
+offset stands for its records.
+"""
+
+from __future__ import annotations
+
+from broker_lite.errors import BrokerError
+from broker_lite.ids import LeaderEpoch, Offset
+from broker_lite.log.layout import AbortedTxn
+from broker_lite.log.log import Log
+from broker_lite.log.scan import Step, steps
+from broker_lite.log.slice import FileSlice
+from broker_lite.records.batch import Batch
+from broker_lite.records.record import records_of
+
+Found = tuple[Offset, int, LeaderEpoch]
+_MAX_TIMESTAMP = (1 << 63) - 1
+
+
+def by_time(log: Log, timestamp: int, limit: Offset) -> Found | None:
+    """The first record before `limit` that is of `timestamp` or later."""
+    for batch in log.find_time(timestamp):
+        if batch.base_offset >= limit:
+            return None
+        found = _first_in(batch, timestamp, log.start)
+        if found is not None:
+            return found if found[0] < limit else None
+    return None
+
+
+def by_max_time(log: Log, limit: Offset) -> Found | None:
+    """The first record with the highest timestamp, if it lies before `limit`."""
+    top = log.max_timestamp()
+    if top is None or log.start >= log.end:
+        return None
+    timestamp, last = top
+    if last < log.start:
+        step = _newest(log)
+        if step is None:
+            return None
+        timestamp, last = step.max_timestamp, Offset(step.last)
+    batch = log.batch_at(last)
+    found = None if batch is None else _first_in(batch, timestamp, log.start)
+    return found if found is not None and found[0] < limit else None
+
+
+def _newest(log: Log) -> Step | None:
+    """The highest timestamp lies among deleted records: look at the headers of those that are left."""
+    best: Step | None = None
+    for segment in log.segments:
+        for step in segment.steps():
+            if step.last >= log.start and step.max_timestamp >= 0 and (not best or step[5] > best.max_timestamp):
+                best = step
+    return best
+
+
+def _first_in(batch: Batch, timestamp: int, start: Offset) -> Found | None:
+    epoch = LeaderEpoch(batch.leader_epoch)
+    try:
+        for record in records_of(batch):
+            if record.timestamp >= timestamp and record.offset >= start:
+                # Unopened when it came, so it may hold numbers that no record can have.
+                offset = min(max(record.offset, batch.base_offset), batch.last_offset)
+                return Offset(offset), min(record.timestamp, _MAX_TIMESTAMP), epoch
+    except BrokerError:
+        return Offset(max(batch.base_offset, start)), batch.max_timestamp, epoch
+    return None
+
+
+class _Slice:
+    """A stretch of a file, as the header walk wants to read it."""
+
+    def __init__(self, records: FileSlice) -> None:
+        self.pread = records.read
+
+
+def aborted_in(log: Log, records: FileSlice, offset: Offset, limit: Offset) -> list[AbortedTxn]:
+    """Transactions that were aborted and have records in `records`, which begins with the batch of `offset`.
+
+    Exactly those: Kafka lists more, up to the next index entry, which readers have to put up with.
+    """
+    candidates = log.aborted.overlapping(offset, limit)
+    if not candidates:
+        return []
+    furthest = max(entry.first_offset for entry in candidates)
+    end: int = offset
+    for step in steps(_Slice(records), 0, len(records)):
+        end = step.last + 1
+        if end > furthest:
+            return candidates
+    return [entry for entry in candidates if entry.first_offset < end]
