@@ -12,7 +12,20 @@ from typing import Final, NamedTuple
 from broker_lite.coordinator.decision import Record
 from broker_lite.errors import Malformed
 from broker_lite.wire.codec import decode, encode_bytes
-from broker_lite.wire.schema import ZERO_UUID, Bytes, Int8, Int32, Int64, String, Uuid, field, message, since, struct
+from broker_lite.wire.schema import (
+    ZERO_UUID,
+    Bytes,
+    Int8,
+    Int32,
+    Int64,
+    String,
+    Uuid,
+    field,
+    message,
+    since,
+    spec_of,
+    struct,
+)
 
 
 @message(key=None, versions="0")
@@ -241,6 +254,8 @@ def read(key: bytes, value: bytes | None) -> tuple[object, object | None] | None
     if value is None:
         return parsed, None
     (version,) = _SHORT.unpack_from(value)
+    if version not in spec_of(kind.value).versions:
+        raise Malformed(f"{kind.value.__name__} has no version {version}")
     body: object
     body, _ = decode(kind.value, version, memoryview(value), 2)
     return parsed, body

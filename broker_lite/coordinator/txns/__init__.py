@@ -1,0 +1,1 @@
+"""Transactions as pure decisions."""
