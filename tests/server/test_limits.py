@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import random
+
+from broker_lite.server.limits import Budget, Complaints, Doors, Limits
+
+
+class Frame:
+    """A frame in the making that wants `size` bytes in steps."""
+
+    def __init__(self, budget: Budget, size: int) -> None:
+        self.budget = budget
+        self.left = size
+        self.held = 0
+        self.step = 0
+        self.waiting = False
+
+    def grow(self, step: int) -> None:
+        self.step = min(step, self.left)
+        self.waiting = not self.budget.take(self, self.step)
+        if not self.waiting:
+            self._have()
+
+    def go_on(self) -> None:
+        self.waiting = False
+        self._have()
+
+    def _have(self) -> None:
+        self.held += self.step
+        self.left -= self.step
+
+    def done(self) -> None:
+        held, self.held = self.held, 0
+        self.budget.give_back(self, held)
+
+
+def test_within_the_limit_nobody_waits() -> None:
+    budget = Budget(100)
+    frames = [Frame(budget, 10) for _ in range(10)]
+    for frame in frames:
+        frame.grow(10)
+    assert budget.used == 100
+    assert not any(frame.waiting for frame in frames)
+
+
+def test_beyond_the_limit_one_goes_on_and_the_others_stand_in_line() -> None:
+    budget = Budget(100)
+    first, second, third = (Frame(budget, 100) for _ in range(3))
+    for frame in (first, second, third):
+        frame.grow(40)
+    assert [first.waiting, second.waiting, third.waiting] == [False, False, False]
+    third.grow(60)
+    first.grow(60)
+    assert [first.waiting, third.waiting] == [True, False]
+    third.done()
+    assert not first.waiting
+    assert budget.used == 140
+
+
+def test_a_frame_that_is_dropped_no_longer_waits() -> None:
+    budget = Budget(10)
+    holder, gone, next_one = (Frame(budget, 20) for _ in range(3))
+    holder.grow(20)
+    gone.grow(20)
+    next_one.grow(20)
+    budget.leave(gone)
+    holder.done()
+    assert gone.waiting
+    assert not next_one.waiting
+    next_one.done()
+    assert budget.used == 0
+
+
+def test_whatever_the_order_everybody_finishes_and_the_bound_holds() -> None:
+    chance = random.Random(7)
+    for _ in range(200):
+        budget = Budget(100)
+        frames = [Frame(budget, chance.randint(1, 80)) for _ in range(20)]
+        left = list(frames)
+        while left:
+            able = [frame for frame in left if not frame.waiting]
+            assert able, "everybody waits for everybody"
+            frame = chance.choice(able)
+            if frame.left:
+                frame.grow(chance.randint(1, 40))
+            else:
+                frame.done()
+                left.remove(frame)
+            assert budget.used <= 100 + 80
+        assert budget.used == 0
+
+
+def test_no_limit_is_no_limit() -> None:
+    budget = Budget(-1)
+    frame = Frame(budget, 2**40)
+    frame.grow(2**40)
+    assert not frame.waiting
+
+
+def test_doors_count_per_address() -> None:
+    doors = Doors(Limits(max_connections=3, max_connections_per_ip=2))
+    assert doors.enter("a")
+    assert doors.enter("a")
+    assert not doors.enter("a")
+    assert doors.enter("b")
+    assert doors.full
+    doors.leave("a")
+    assert not doors.full
+    assert doors.enter("a")
+
+
+def test_complaints_are_counted_when_they_are_no_longer_logged() -> None:
+    complaints = Complaints()
+    assert [complaints.may_log("a") for _ in range(12)] == [True] * 10 + [False] * 2
+    assert complaints.may_log("b")
+    assert complaints.new_minute() == {"a": 2}
+    assert complaints.may_log("a")
