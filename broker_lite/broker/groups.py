@@ -32,7 +32,7 @@ from broker_lite.errors import (
     Malformed,
     StorageFailed,
 )
-from broker_lite.ids import GROUP_OFFSETS_TOPIC
+from broker_lite.ids import GROUP_OFFSETS_TOPIC, Offset
 from broker_lite.records.batch import Batch
 from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.records.control import read_marker
@@ -144,7 +144,7 @@ class GroupCoordinator:
         for index in sorted(self._loading):
             groups = Groups(self.settings)
             count = 0
-            for batch in self._partition(index).log.batches(0):
+            for batch in self._partition(index).log.batches(Offset(0)):
                 before = count
                 count += self._replay(groups, index, batch)
                 if count // RECORDS_A_TURN != before // RECORDS_A_TURN:

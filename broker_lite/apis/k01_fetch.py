@@ -1,0 +1,134 @@
+"""Fetch: raw batches from partitions, waiting for them if asked to.
+
+Versions
+    4    isolation level, aborted transactions
+    5    log start offset
+    7    fetch sessions (KIP-227)
+    9    leader epoch of the reader is checked
+    12   flexible; a diverging log is told (KIP-595)
+    13   topics by id
+    15   replicas name themselves in a tagged field
+    16   node endpoints
+Not done
+    versions 0-3 (down-conversion to message sets)
+    requests of replicas: there are no followers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from broker_lite.apis.registry import Context, serves
+from broker_lite.broker.fetch_sessions import Plan, Want, WantKey
+from broker_lite.broker.fetching import Appetite, Fetch, Fetched
+from broker_lite.config import broker as keys
+from broker_lite.errors import ErrorCode
+from broker_lite.ids import TopicId
+from broker_lite.wire.messages.k01_fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+
+_READ_COMMITTED = 1
+_FIRST_BY_ID = 13
+_FIRST_WITH_STORAGE_ERROR = 6
+
+
+@serves(FetchRequest, versions="4-17")
+def fetch(ctx: Context, req: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
+    broker = ctx.broker
+    by_id = ctx.version >= _FIRST_BY_ID
+    plan = broker.fetch_sessions.plan(
+        req.session_id,
+        req.session_epoch,
+        _wants(req),
+        _forgotten(req),
+        by_topic_id=by_id,
+        now=broker.clock.monotonic(),
+    )
+    max_bytes = min(req.max_bytes, broker.settings.get(keys.FETCH_MAX_BYTES))
+    appetite = Appetite(
+        min_bytes=min(req.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        max_wait_ms=req.max_wait_ms,
+        committed=req.isolation_level == _READ_COMMITTED,
+    )
+    results = Fetch(broker, plan.wants, appetite).run()
+    if isinstance(results, list):
+        return _response(ctx, plan, results)
+    return _wait(ctx, plan, results)
+
+
+async def _wait(ctx: Context, plan: Plan, results: Awaitable[list[Fetched]]) -> FetchResponse:
+    return _response(ctx, plan, await results)
+
+
+def _wants(req: FetchRequest) -> list[Want]:
+    return [
+        Want(
+            topic=topic.topic,
+            topic_id=TopicId(topic.topic_id),
+            partition=asked.partition,
+            offset=asked.fetch_offset,
+            max_bytes=asked.partition_max_bytes,
+            current_leader_epoch=asked.current_leader_epoch,
+            last_fetched_epoch=asked.last_fetched_epoch,
+        )
+        for topic in req.topics
+        for asked in topic.partitions
+    ]
+
+
+def _forgotten(req: FetchRequest) -> list[WantKey]:
+    return [
+        (topic.topic, TopicId(topic.topic_id), partition)
+        for topic in req.forgotten_topics_data
+        for partition in topic.partitions
+    ]
+
+
+def _response(ctx: Context, plan: Plan, results: list[Fetched]) -> FetchResponse:
+    topics: list[FetchableTopicResponse] = []
+    for fetched in results:
+        want = fetched.want
+        news = plan.is_news(
+            want,
+            failed=fetched.error != ErrorCode.NONE,
+            has_records=bool(fetched.records),
+            high=fetched.high,
+            start=fetched.start,
+            diverging=fetched.diverging is not None,
+        )
+        if news:
+            if not topics or topics[-1].topic != want.topic or topics[-1].topic_id != want.topic_id:
+                topics.append(FetchableTopicResponse(topic=want.topic, topic_id=want.topic_id, partitions=[]))
+            topics[-1].partitions.append(_partition(ctx, fetched))
+    return FetchResponse(session_id=plan.session_id, responses=topics)
+
+
+def _partition(ctx: Context, fetched: Fetched) -> PartitionData:
+    error = fetched.error
+    if error == ErrorCode.KAFKA_STORAGE_ERROR and ctx.version < _FIRST_WITH_STORAGE_ERROR:
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    answer = PartitionData(
+        partition_index=fetched.want.partition,
+        error_code=error,
+        high_watermark=fetched.high,
+        last_stable_offset=fetched.stable,
+        log_start_offset=fetched.start,
+        aborted_transactions=None,
+        # Never null: librdkafka refuses a null here.
+        records=b"" if fetched.records is None else fetched.records,
+    )
+    if fetched.aborted is not None:
+        answer.aborted_transactions = [
+            AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset) for txn in fetched.aborted
+        ]
+    if fetched.diverging is not None:
+        epoch, end = fetched.diverging
+        answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end)
+    return answer

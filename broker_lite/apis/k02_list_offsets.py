@@ -1,0 +1,113 @@
+"""ListOffsets: the offset that belongs to a point in time.
+
+Versions
+    0    lists segment starts, newest first
+    1    one offset and its timestamp
+    2    isolation level: the latest offset of a read_committed reader is the last stable one
+    4    leader epochs
+    6    flexible
+    7    timestamp -3: the record with the largest timestamp
+    8    timestamp -4: the earliest offset on local disk
+    9    timestamp -5: the latest offset in remote storage
+    11   timestamp -6: the earliest offset that waits for its upload to remote storage
+Not done
+    remote storage: -5 and -6 answer offset -1, as Kafka does without it
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from broker_lite.apis.registry import Context, serves
+from broker_lite.errors import BrokerError, InvalidRequest, UnsupportedVersion
+from broker_lite.partition.partition import Partition
+from broker_lite.wire.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_REMOTE = -5
+EARLIEST_PENDING_UPLOAD = -6
+_SPECIAL_SINCE = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_REMOTE: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_READ_COMMITTED = 1
+
+
+@serves(ListOffsetsRequest, versions="0-11")
+def list_offsets(ctx: Context, req: ListOffsetsRequest) -> ListOffsetsResponse:
+    times_asked = Counter((topic.name, asked.partition_index) for topic in req.topics for asked in topic.partitions)
+    committed = req.isolation_level == _READ_COMMITTED
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _answer(ctx, topic.name, asked, committed, twice=times_asked[topic.name, asked.partition_index] > 1)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in req.topics
+        ]
+    )
+
+
+def _answer(
+    ctx: Context, topic: str, asked: ListOffsetsPartition, committed: bool, *, twice: bool
+) -> ListOffsetsPartitionResponse:
+    answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    try:
+        if twice:
+            raise InvalidRequest(f"{topic[:249]}-{asked.partition_index} is asked for more than once")
+        partition = ctx.broker.topics.partition(topic, asked.partition_index)
+        partition.check_leader_epoch(asked.current_leader_epoch)
+        if asked.timestamp < 0 and ctx.version < _SPECIAL_SINCE.get(asked.timestamp, 2**31):
+            raise UnsupportedVersion(f"timestamp {asked.timestamp} means nothing in version {ctx.version}")
+        if ctx.version == 0:
+            answer.old_style_offsets = _segment_starts(partition, asked.timestamp, asked.max_num_offsets)
+        else:
+            answer.offset, answer.timestamp, answer.leader_epoch = _find(partition, asked.timestamp, committed)
+    except BrokerError as error:
+        answer.error_code = error.code
+    return answer
+
+
+def _find(partition: Partition, timestamp: int, committed: bool) -> tuple[int, int, int]:
+    """Offset, timestamp, leader epoch."""
+    offsets = partition.offsets
+    if timestamp == LATEST:
+        return (offsets.stable if committed else offsets.high), -1, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return offsets.start, -1, partition.epoch_at(offsets.start)
+    if timestamp in (LATEST_REMOTE, EARLIEST_PENDING_UPLOAD):
+        return -1, -1, -1
+    if timestamp == MAX_TIMESTAMP:
+        found = partition.max_timestamp_offset()
+    else:
+        found = partition.offset_by_time(timestamp, committed=committed)
+    return (-1, -1, -1) if found is None else found
+
+
+def _segment_starts(partition: Partition, timestamp: int, limit: int) -> list[int]:
+    """Version 0 looked at the segments' files: where those written before `timestamp` start, newest first."""
+    starts = partition.segment_starts()
+    offsets = partition.offsets
+    if timestamp == EARLIEST:
+        found = [offsets.start]
+    elif timestamp == LATEST:
+        found = [offsets.high, *(start for start, _ in reversed(starts) if start < offsets.high)]
+    else:
+        found = [start for start, last_timestamp in reversed(starts) if last_timestamp <= timestamp]
+    return [max(offset, offsets.start) for offset in found[: max(limit, 0)]]

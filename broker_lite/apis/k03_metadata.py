@@ -1,0 +1,102 @@
+"""Metadata: brokers, topics, partitions and their leaders.
+
+Versions
+    0    an empty list means all topics; later a null does, and an empty one means none
+    1    controller, rack, internal topics
+    4    the client says whether a missing topic may be created
+    7    leader epochs
+    8    authorized operations
+    9    flexible
+    10   topic ids
+    12   topics by id
+    13   a top-level error
+"""
+
+from __future__ import annotations
+
+from broker_lite.apis.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from broker_lite.apis.registry import Context, serves
+from broker_lite.broker.topics import Topic
+from broker_lite.config import broker as keys
+from broker_lite.errors import BrokerError, ErrorCode, InvalidRequest
+from broker_lite.ids import NO_TOPIC_ID, TopicId, check_topic_name
+from broker_lite.wire.messages.k03_metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+_FIRST_BY_ID = 12
+_FIRST_WITH_NULL = 1
+
+
+@serves(MetadataRequest, versions="0-13")
+def metadata(ctx: Context, req: MetadataRequest) -> MetadataResponse:
+    broker = ctx.broker
+    node = ctx.advertised()
+    operations = TOPIC_OPERATIONS if req.include_topic_authorized_operations else NOT_ASKED
+    if req.topics is None or (ctx.version < _FIRST_WITH_NULL and not req.topics):
+        topics = [_describe(ctx, topic, operations) for topic in broker.topics]
+    else:
+        topics = [_answer(ctx, asked, req.allow_auto_topic_creation, operations) for asked in _once(req.topics)]
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        topics=topics,
+        cluster_authorized_operations=(CLUSTER_OPERATIONS if req.include_cluster_authorized_operations else NOT_ASKED),
+    )
+
+
+def _once(topics: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
+    """A topic that is asked for twice is answered once."""
+    return list({(topic.name, topic.topic_id): topic for topic in topics}.values())
+
+
+def _answer(ctx: Context, asked: MetadataRequestTopic, may_create: bool, operations: int) -> MetadataResponseTopic:
+    topics = ctx.broker.topics
+    if ctx.version < _FIRST_BY_ID and (asked.name is None or asked.topic_id != NO_TOPIC_ID):
+        raise InvalidRequest(f"topics by id are asked for from version {_FIRST_BY_ID} on, this is {ctx.version}")
+    if asked.name is None:
+        known = topics.by_id(TopicId(asked.topic_id))
+        if known is None:
+            return _refused(None, TopicId(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID)
+        return _describe(ctx, known, operations)
+    known = topics.get(asked.name)
+    if known is not None:
+        return _describe(ctx, known, operations)
+    try:
+        check_topic_name(asked.name)
+        if not (may_create and ctx.broker.settings.get(keys.AUTO_CREATE_TOPICS_ENABLE)):
+            return _refused(asked.name, NO_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        # Kafka answers "unknown" now and creates in the background; created at once, the client need not ask again.
+        return _describe(ctx, ctx.broker.auto_create(asked.name), operations)
+    except BrokerError as error:
+        return _refused(asked.name, NO_TOPIC_ID, error.code)
+
+
+def _refused(name: str | None, topic_id: TopicId, code: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, partitions=[])
+
+
+def _describe(ctx: Context, topic: Topic, operations: int) -> MetadataResponseTopic:
+    node = ctx.broker.node_id
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        partitions=[
+            MetadataResponsePartition(
+                partition_index=index,
+                leader_id=node,
+                leader_epoch=ctx.broker.topics.leader_epoch(topic, index),
+                replica_nodes=[node],
+                isr_nodes=[node],
+            )
+            for index in range(topic.partition_count)
+        ],
+        topic_authorized_operations=operations,
+    )

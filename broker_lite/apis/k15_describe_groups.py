@@ -1,0 +1,66 @@
+"""DescribeGroups: state, protocol and members of classic groups.
+
+Versions
+    0-5    a group that does not exist is Dead, without an error
+    3      authorized operations
+    4      instance ids
+    5      flexible
+    6      a group that does not exist, or is not classic, is GROUP_ID_NOT_FOUND, with a message
+"""
+
+from __future__ import annotations
+
+from broker_lite.apis.authorized import GROUP_OPERATIONS, NOT_ASKED
+from broker_lite.apis.registry import Context, serves
+from broker_lite.coordinator.groups.classic import ClassicGroup
+from broker_lite.coordinator.groups.state import State
+from broker_lite.errors import BrokerError, GroupIdNotFound
+from broker_lite.wire.messages.k15_describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+_FIRST_WITH_NOT_FOUND = 6
+
+
+@serves(DescribeGroupsRequest, versions="0-6")
+def describe_groups(ctx: Context, req: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    operations = GROUP_OPERATIONS if req.include_authorized_operations else NOT_ASKED
+    groups = [_describe(ctx, group_id) for group_id in req.groups]
+    for group in groups:
+        group.authorized_operations = operations
+    return DescribeGroupsResponse(groups=groups)
+
+
+def _describe(ctx: Context, group_id: str) -> DescribedGroup:
+    described = DescribedGroup(group_id=group_id, group_state="", protocol_type="", protocol_data="", members=[])
+    try:
+        group = ctx.broker.groups.of(group_id).group(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise GroupIdNotFound(f"Group {group_id} is not a classic group.")
+    except GroupIdNotFound as error:
+        described.group_state = State.DEAD.value
+        if ctx.version >= _FIRST_WITH_NOT_FOUND:
+            described.error_code, described.error_message = error.code, error.message
+        return described
+    except BrokerError as error:
+        described.error_code, described.error_message = error.code, error.message
+        return described
+    is_stable = group.state is State.STABLE
+    described.group_state = group.state.value
+    described.protocol_type = group.protocol_type or ""
+    described.protocol_data = group.protocol or "" if is_stable else ""
+    described.members = [
+        DescribedGroupMember(
+            member_id=member.id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            member_metadata=member.metadata(group.protocol) if is_stable else b"",
+            member_assignment=member.assignment,
+        )
+        for member in group.members.values()
+    ]
+    return described

@@ -1,0 +1,30 @@
+"""ListGroups: all groups, or those in some states or of some types.
+
+Versions
+    3    flexible
+    4    filter by state; the state of each group
+    5    filter by type; the type of each group
+"""
+
+from __future__ import annotations
+
+from broker_lite.apis.registry import Context, serves
+from broker_lite.wire.messages.k16_list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+
+@serves(ListGroupsRequest, versions="0-5")
+def list_groups(ctx: Context, req: ListGroupsRequest) -> ListGroupsResponse:
+    states = {state.lower() for state in req.states_filter}
+    types = {kind.lower() for kind in req.types_filter}
+    return ListGroupsResponse(
+        groups=[
+            ListedGroup(
+                group_id=group.id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type=group.kind,
+            )
+            for group in ctx.broker.groups
+            if (not states or group.state.value.lower() in states) and (not types or group.kind in types)
+        ]
+    )

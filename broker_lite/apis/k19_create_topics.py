@@ -1,0 +1,147 @@
+"""CreateTopics: make topics, or only say whether they could be made.
+
+Versions
+    2    throttle time
+    4    -1 means the broker's default number of partitions or replicas
+    5    flexible; tells the partitions and configurations that came out
+    7    tells the topic id
+Not done
+    versions 0-1
+    more than one replica: there is one broker
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from broker_lite.apis.config_entries import topic_entries
+from broker_lite.apis.registry import Context, serves
+from broker_lite.config import broker as keys
+from broker_lite.config.sources import TopicSettings
+from broker_lite.errors import (
+    BrokerError,
+    ErrorCode,
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    PolicyViolation,
+    refusal,
+)
+from broker_lite.wire.messages.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+DEFAULT = -1
+MOST_PARTITIONS_A_REQUEST = 10_000
+
+
+@serves(CreateTopicsRequest, versions="2-7")
+def create_topics(ctx: Context, req: CreateTopicsRequest) -> CreateTopicsResponse:
+    named = Counter(topic.name for topic in req.topics)
+    results = [
+        _create(ctx, req, topic, twice=named[topic.name] > 1)
+        for topic in {topic.name: topic for topic in req.topics}.values()
+    ]
+    return CreateTopicsResponse(topics=results)
+
+
+def _create(ctx: Context, req: CreateTopicsRequest, asked: CreatableTopic, *, twice: bool) -> CreatableTopicResult:
+    topics = ctx.broker.topics
+    try:
+        if req.timeout_ms <= 0:
+            raise refusal(ErrorCode.REQUEST_TIMED_OUT, "the request's time was over before it began")
+        if twice:
+            raise InvalidRequest("Duplicate topic name.")
+        configs = _configs(asked)
+        count = _partition_count(ctx, asked)
+        settings = topics.check_new(asked.name, count, configs)
+        if req.validate_only:
+            return _result(asked.name, count, settings)
+        topic = topics.create(asked.name, count, configs)
+    except BrokerError as error:
+        return CreatableTopicResult(name=asked.name, error_code=error.code, error_message=error.message, configs=[])
+    result = _result(asked.name, count, settings)
+    result.topic_id = topic.id
+    return result
+
+
+def _configs(asked: CreatableTopic) -> dict[str, str]:
+    configs: dict[str, str] = {}
+    for config in asked.configs:
+        if config.value is None:
+            raise InvalidConfig(f"Null value not supported for topic configs: {config.name}")
+        configs[config.name] = config.value
+    return configs
+
+
+def _partition_count(ctx: Context, asked: CreatableTopic) -> int:
+    if asked.assignments:
+        return _assigned_count(ctx, asked)
+    if asked.replication_factor < DEFAULT or asked.replication_factor == 0:
+        raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
+    if asked.num_partitions < DEFAULT or asked.num_partitions == 0:
+        raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
+    if asked.replication_factor > 1:
+        raise InvalidReplicationFactor(
+            f"Unable to replicate the partition {asked.replication_factor} time(s): The target replication factor of "
+            f"{asked.replication_factor} cannot be reached because only 1 broker(s) are registered."
+        )
+    if asked.num_partitions > MOST_PARTITIONS_A_REQUEST:
+        raise PolicyViolation(
+            f"{asked.num_partitions} partitions in one request are more than {MOST_PARTITIONS_A_REQUEST}"
+        )
+    return ctx.broker.settings.get(keys.NUM_PARTITIONS) if asked.num_partitions == DEFAULT else asked.num_partitions
+
+
+def _assigned_count(ctx: Context, asked: CreatableTopic) -> int:
+    """A manual assignment on one broker can only name that broker, once for each partition."""
+    if asked.replication_factor != DEFAULT:
+        raise InvalidRequest("A manual partition assignment was specified, but replication factor was not set to -1.")
+    if asked.num_partitions != DEFAULT:
+        raise InvalidRequest("A manual partition assignment was specified, but numPartitions was not set to -1.")
+    for assignment in asked.assignments:
+        check_assignment(ctx.broker.node_id, assignment.broker_ids)
+    indexes = sorted(assignment.partition_index for assignment in asked.assignments)
+    if len(set(indexes)) != len(indexes):
+        raise InvalidReplicaAssignment("Found multiple manual partition assignments for one partition")
+    if indexes != list(range(len(indexes))):
+        raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
+    return len(indexes)
+
+
+def check_assignment(node_id: int, broker_ids: list[int]) -> None:
+    if not broker_ids:
+        raise InvalidReplicaAssignment("The manual partition assignment includes an empty replica list.")
+    twice = next((broker_id for broker_id, times in Counter(broker_ids).items() if times > 1), None)
+    if twice is not None:
+        raise InvalidReplicaAssignment(f"The manual partition assignment includes the broker {twice} more than once.")
+    for broker_id in broker_ids:
+        if broker_id != node_id:
+            raise InvalidReplicaAssignment(
+                f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
+            )
+
+
+def _result(name: str, partitions: int, settings: TopicSettings) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name,
+        error_message=None,
+        num_partitions=partitions,
+        replication_factor=1,
+        configs=[
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.sensitive,
+            )
+            for entry in topic_entries(settings)
+        ],
+    )

@@ -1,0 +1,1 @@
+"""The join: partitions, coordinators and everything that waits."""

@@ -1,0 +1,200 @@
+"""The broker: everything joined.
+
+It is opened by replaying what is on disk, lives while its task group lives, and is closed by writing down how far it
+came.  Rooms below change state in plain functions; what waits (fetches, syncs, group members) waits here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+import anyio.abc
+import structlog
+
+from broker_lite.broker.data_folder import DataFolder
+from broker_lite.broker.fetch_sessions import FetchSessions
+from broker_lite.broker.flusher import Flusher
+from broker_lite.broker.groups import GroupCoordinator
+from broker_lite.broker.journal import Change, Journal
+from broker_lite.broker.partitions import Partitions
+from broker_lite.broker.producer_ids import KIND as PRODUCER_IDS
+from broker_lite.broker.producer_ids import ProducerIds
+from broker_lite.broker.purgatory import Purgatory
+from broker_lite.broker.topics import Topic, Topics
+from broker_lite.broker.transactions import Transactions
+from broker_lite.broker.upkeep import Upkeep
+from broker_lite.clock import Clock
+from broker_lite.config import broker as keys
+from broker_lite.config import coordination
+from broker_lite.config.sources import TopicSettings, topic_config
+from broker_lite.config.start import Durability, StartOptions, TopicAtStart
+from broker_lite.errors import BrokerError, StartRefused, StorageFailed
+from broker_lite.ids import GROUP_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
+from broker_lite.log.disk import MemoryDisk, RealDisk
+from broker_lite.partition.partition import Partition
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What ApiVersions says of features: name, lowest, highest; what is switched on; and a number that rises."""
+
+    supported: list[tuple[str, int, int]]
+    finalized: list[tuple[str, int]]
+    epoch: int
+
+
+class Broker:
+    def __init__(self, options: StartOptions, clock: Clock, tasks: anyio.abc.TaskGroup, folder: DataFolder) -> None:
+        self.options = options
+        self.settings = options.settings
+        self.clock = clock
+        self.tasks = tasks
+        self.node_id = options.node_id
+        self.rack = self.settings.get(keys.BROKER_RACK)
+        self.folder = folder
+        self.cluster_id = folder.identify(node_id=options.node_id, cluster_id=options.cluster_id)
+        self.purgatory = Purgatory(clock)
+        self.flusher = Flusher(self.purgatory, tasks, active=options.durability is Durability.FSYNC)
+        self.fetch_sessions = FetchSessions(self.settings.get(keys.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS))
+        self._journal = Journal.open(folder.path, folder.disk, now_ms=clock.now_ms(), sync=self.flusher.active)
+        self.producer_ids = ProducerIds(self._write)
+        self.topics = Topics(
+            Partitions(folder, self.settings, options.durability, clock), self._write, self._topic_settings
+        )
+        self.groups = GroupCoordinator(self)
+        self.transactions = Transactions(self)
+        self.upkeep = Upkeep(self)
+
+    # ---- life
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, options: StartOptions, clock: Clock) -> AsyncIterator[Broker]:
+        """The broker of `options`, open while the block runs. StartRefused if it cannot be opened."""
+        disk = MemoryDisk() if options.durability is Durability.MEMORY else RealDisk()
+        folder = DataFolder.open(options.data, disk)
+        clean = False
+        try:
+            async with anyio.create_task_group() as tasks:
+                broker = cls(options, clock, tasks, folder)
+                broker._load()
+                await broker.transactions.finish_prepared()
+                tasks.start_soon(broker.groups.run)
+                tasks.start_soon(broker.upkeep.run)
+                yield broker
+                tasks.cancel_scope.cancel()
+            clean = broker._close()
+        finally:
+            folder.close(clean=clean)
+
+    def _load(self) -> None:
+        for change in self._journal.replay():
+            if change.kind == PRODUCER_IDS:
+                self.producer_ids.apply(change)
+            else:
+                self.topics.apply(change)
+        self.topics.open_all()
+        for partition in self.topics.open_partitions():
+            self.producer_ids.skip_past(partition.highest_producer_id)
+        self.groups.begin()
+        self.transactions.load()
+        for asked in self.options.topics:
+            self._make_at_start(asked)
+        self.folder.checkpoint(self.topics.open_partitions(), sync=self.flusher.active)
+
+    def _make_at_start(self, asked: TopicAtStart) -> None:
+        if self.topics.get(asked.name) is None:
+            try:
+                self.topics.create(
+                    asked.name, asked.partitions or self.settings.get(keys.NUM_PARTITIONS), asked.configs
+                )
+            except BrokerError as error:
+                raise StartRefused(f"--topic {asked.name}: {error.message}") from None
+
+    def _close(self) -> bool:
+        """Everything to disk. True if nothing is left to recover at the next start."""
+        clean = True
+        for partition in self.topics.open_partitions():
+            try:
+                partition.close(clean=True)
+            except StorageFailed as error:
+                clean = False
+                log.error("partition.not_closed", partition=str(partition.tp), reason=error.message)
+        self._journal.close()
+        self.folder.checkpoint(self.topics.open_partitions(), sync=True)
+        return clean
+
+    # ---- what the APIs ask
+
+    def advertised(self, listener: str, local: tuple[str, int]) -> tuple[str, int]:
+        """The address for a client that came in by `listener` at `local`."""
+        wanted = self.options.advertised.get(listener)
+        if wanted is not None:
+            return wanted.host, wanted.port or local[1]
+        return local
+
+    def features(self) -> Features:
+        """Those that a client acts on, and Kafka's own two that its tools expect to see."""
+        return Features(
+            supported=[
+                ("group.version", 0, 1),
+                ("transaction.version", 0, 2),
+                ("kraft.version", 0, 1),
+                ("metadata.version", 7, 30),
+            ],
+            finalized=[("metadata.version", 30), ("transaction.version", 2)],
+            epoch=0,
+        )
+
+    def appended(self, partition: Partition) -> None:
+        """Records were written to `partition`: see that they become durable and that readers hear of it."""
+        if self.flusher.active:
+            self.flusher.kick(partition)
+        else:
+            self.purgatory.wake(partition.tp)
+
+    def auto_create(self, name: str) -> Topic:
+        """A topic that somebody asked for by name."""
+        if name in INTERNAL_TOPICS:
+            return self.internal_topic(name)
+        topic = self.topics.create(name, self.settings.get(keys.NUM_PARTITIONS), {})
+        log.info("topic.auto_created", topic=name, partitions=topic.partition_count)
+        return topic
+
+    def internal_topic(self, name: str) -> Topic:
+        """A coordinator's topic, made on first use; its partitions likewise."""
+        return self.topics.get(name) or self.topics.create(name, *self._internal(name))
+
+    def _internal(self, name: str) -> tuple[int, dict[str, str]]:
+        get = self.settings.get
+        if name == GROUP_OFFSETS_TOPIC:
+            segment = get(coordination.OFFSETS_TOPIC_SEGMENT_BYTES)
+            return get(coordination.OFFSETS_TOPIC_NUM_PARTITIONS), {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(segment),
+            }
+        assert name == TRANSACTION_STATE_TOPIC, name
+        segment = get(coordination.TRANSACTION_STATE_LOG_SEGMENT_BYTES)
+        return get(coordination.TRANSACTION_STATE_LOG_NUM_PARTITIONS), {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "segment.bytes": str(segment),
+        }
+
+    def delete_topic(self, topic: Topic) -> None:
+        self.topics.delete(topic)
+        self.groups.on_topic_deleted(topic.name)
+        for tp in topic.partitions():
+            self.purgatory.wake(tp)
+
+    def _write(self, changes: list[Change]) -> None:
+        self._journal.write(changes, self.clock.now_ms())
+
+    def _topic_settings(self, configs: Mapping[str, str]) -> TopicSettings:
+        return topic_config(configs, self.settings)

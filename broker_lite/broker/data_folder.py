@@ -1,0 +1,93 @@
+"""The data folder: whose it is, how the last run ended, and how far each log was safe.
+
+One process has it at a time. `meta.properties` says which cluster and node it belongs to; a broker with another name is
+refused, because its clients would take one cluster for the other. The three offset checkpoints are written together,
+often; the mark of a clean stop is written last and removed first.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from broker_lite.errors import StartRefused
+from broker_lite.ids import TopicPartition
+from broker_lite.log import checkpoints, layout
+from broker_lite.log.disk import Disk, Lock
+from broker_lite.partition.partition import Partition
+
+
+class DataFolder:
+    def __init__(self, path: Path, disk: Disk, lock: Lock) -> None:
+        self.path = path
+        self.disk = disk
+        self._lock = lock
+        self.was_clean = checkpoints.take_clean_shutdown(disk, path)
+        self.recovery_points = checkpoints.read_offsets(disk, path / layout.RECOVERY_POINTS)
+        self.log_starts = checkpoints.read_offsets(disk, path / layout.LOG_STARTS)
+        self.high_watermarks = checkpoints.read_offsets(disk, path / layout.HIGH_WATERMARKS)
+        self._written: tuple[dict[TopicPartition, int], ...] = ()
+
+    @classmethod
+    def open(cls, path: Path, disk: Disk) -> DataFolder:
+        """StartRefused, in one line, if this process cannot have the folder."""
+        try:
+            disk.mkdir(path)
+            lock = disk.lock(path / layout.LOCK)
+        except BlockingIOError:
+            raise StartRefused(f"the data folder {path} is in use by another broker") from None
+        except OSError as error:
+            raise StartRefused(f"the data folder {path} cannot be used: {error.strerror or error}") from None
+        return cls(path, disk, lock)
+
+    def identify(self, *, node_id: int, cluster_id: str | None) -> str:
+        """The cluster id: the one asked for, or the folder's, or a new one."""
+        known = checkpoints.read_meta_properties(self.disk, self.path) or {}
+        if cluster_id is not None and known.get("cluster.id", cluster_id) != cluster_id:
+            raise StartRefused(
+                f"the data folder {self.path} belongs to the cluster {known['cluster.id']}, not to {cluster_id}"
+            )
+        if known.get("node.id", str(node_id)) != str(node_id):
+            raise StartRefused(f"the data folder {self.path} belongs to node {known['node.id']}, not to {node_id}")
+        if "cluster.id" in known:
+            return known["cluster.id"]
+        cluster_id = cluster_id or _random_id()
+        properties = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": _random_id()}
+        self._write_or_refuse(properties)
+        return cluster_id
+
+    def _write_or_refuse(self, properties: dict[str, str]) -> None:
+        try:
+            checkpoints.write_meta_properties(self.disk, self.path, properties)
+        except OSError as error:
+            why = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+            raise StartRefused(f"the data folder {self.path} cannot be written to: {why}") from None
+
+    def checkpoint(self, partitions: Iterable[Partition], *, sync: bool) -> None:
+        """Write down how far each log is safe, where it starts and what readers may see."""
+        points: dict[TopicPartition, int] = {}
+        starts: dict[TopicPartition, int] = {}
+        highs: dict[TopicPartition, int] = {}
+        for partition in partitions:
+            points[partition.tp], starts[partition.tp], highs[partition.tp] = partition.checkpoint_state()
+        if (points, starts, highs) == self._written:
+            return
+        for name, offsets in (
+            (layout.RECOVERY_POINTS, points),
+            (layout.LOG_STARTS, starts),
+            (layout.HIGH_WATERMARKS, highs),
+        ):
+            checkpoints.write_offsets(self.disk, self.path / name, offsets, sync=sync)
+        self._written = (points, starts, highs)
+
+    def close(self, *, clean: bool) -> None:
+        if clean:
+            checkpoints.mark_clean_shutdown(self.disk, self.path)
+        self._lock.release()
+
+
+def _random_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

@@ -1,0 +1,138 @@
+"""Reading for a fetch: what to read, when it is enough, and waiting for more.
+
+A fetch is answered at once when it has bytes enough, an error to tell, or no time to wait; otherwise it is parked under
+its partitions and read once more when an append makes it enough or its time is over.  What is read stays on disk as
+file slices until the socket takes it; slices of a first look that was not enough are given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker_lite.broker.fetch_sessions import Want
+from broker_lite.errors import BrokerError, ErrorCode, UnknownTopicId
+from broker_lite.ids import NO_TOPIC_ID, Offset
+from broker_lite.log.layout import AbortedTxn
+from broker_lite.log.slice import FileSlice
+
+if TYPE_CHECKING:
+    from broker_lite.broker.broker import Broker
+    from broker_lite.partition.partition import Partition
+
+
+@dataclass(slots=True)
+class Fetched:
+    """What one partition gives to a fetch."""
+
+    want: Want
+    error: ErrorCode = ErrorCode.NONE
+    high: int = -1
+    stable: int = -1
+    start: int = -1
+    records: FileSlice | None = None
+    aborted: list[AbortedTxn] | None = None
+    diverging: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class Appetite:
+    """How much a fetch wants, and how long it waits for it."""
+
+    min_bytes: int
+    max_bytes: int
+    max_wait_ms: int
+    committed: bool
+
+
+class Fetch:
+    """One fetch request on its way."""
+
+    def __init__(self, broker: Broker, wants: list[Want], appetite: Appetite) -> None:
+        self._broker = broker
+        self._wants = wants
+        self._appetite = appetite
+
+    def run(self) -> list[Fetched] | Awaitable[list[Fetched]]:
+        """The answer, or something to wait for that gives it."""
+        results, size, must_tell = self._read()
+        if must_tell or not self._wants or size >= self._appetite.min_bytes or self._appetite.max_wait_ms <= 0:
+            return results
+        release(results)
+        return self._wait_and_read()
+
+    async def _wait_and_read(self) -> list[Fetched]:
+        keys = {self._find(want).tp for want in self._wants}
+        await self._broker.purgatory.wait(keys, self._is_enough, within=self._appetite.max_wait_ms / 1000)
+        return self._read()[0]
+
+    def _is_enough(self) -> bool:
+        """Asked at every append to one of the partitions: cheap where one byte is enough, as it mostly is."""
+        appetite = self._appetite
+        if appetite.min_bytes > 1:
+            results, size, must_tell = self._read()
+            release(results)
+            return must_tell or size >= appetite.min_bytes
+        for want in self._wants:
+            try:
+                offsets = self._find(want).offsets
+            except BrokerError:
+                return True
+            if (offsets.stable if appetite.committed else offsets.high) > want.offset:
+                return True
+        return False
+
+    def _read(self) -> tuple[list[Fetched], int, bool]:
+        """All partitions in plan order; how many bytes that is; whether something must be told without waiting."""
+        results: list[Fetched] = []
+        size, must_tell = 0, False
+        left = self._appetite.max_bytes
+        for want in self._wants:
+            fetched = self._read_one(want, left, at_least_one=size == 0)
+            results.append(fetched)
+            if fetched.records is not None:
+                size += len(fetched.records)
+                left = max(0, left - len(fetched.records))
+            must_tell = must_tell or fetched.error != ErrorCode.NONE or fetched.diverging is not None
+        return results, size, must_tell
+
+    def _read_one(self, want: Want, left: int, *, at_least_one: bool) -> Fetched:
+        try:
+            partition = self._find(want)
+            partition.check_leader_epoch(want.current_leader_epoch)
+            if want.last_fetched_epoch >= 0:
+                diverging = partition.diverging(Offset(want.offset), want.last_fetched_epoch)
+                if diverging is not None:
+                    offsets = partition.offsets
+                    return Fetched(
+                        want, high=offsets.high, stable=offsets.stable, start=offsets.start, diverging=diverging
+                    )
+            read = partition.read(
+                Offset(want.offset),
+                max_bytes=min(want.max_bytes, left),
+                committed=self._appetite.committed,
+                at_least_one=at_least_one,
+            )
+        except BrokerError as error:
+            return Fetched(want, error.code)
+        return Fetched(
+            want, high=read.high, stable=read.stable, start=read.start, records=read.records, aborted=read.aborted
+        )
+
+    def _find(self, want: Want) -> Partition:
+        topics = self._broker.topics
+        if want.topic_id == NO_TOPIC_ID and want.topic:
+            return topics.partition(want.topic, want.partition)
+        topic = topics.by_id(want.topic_id)
+        if topic is None:
+            raise UnknownTopicId("no topic has this id")
+        return topics.partition(topic.name, want.partition)
+
+
+def release(results: list[Fetched]) -> None:
+    """Give back what was read and is not sent."""
+    for fetched in results:
+        if fetched.records is not None:
+            fetched.records.release()
+            fetched.records = None

@@ -1,0 +1,60 @@
+"""Group commit: an acknowledgement in `fsync` mode means that fdatasync has returned.
+
+Each partition with unsynced bytes has at most one sync under way, in a thread.  Whoever waits for an offset is released
+by the first sync that began after its append: many producers, one sync.  In the other modes nobody waits here.
+"""
+
+from __future__ import annotations
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import structlog
+
+from broker_lite.broker.purgatory import Purgatory
+from broker_lite.errors import StorageFailed
+from broker_lite.ids import Offset
+from broker_lite.partition.partition import Partition
+
+log = structlog.get_logger()
+
+
+class Flusher:
+    def __init__(self, purgatory: Purgatory, tasks: anyio.abc.TaskGroup, *, active: bool) -> None:
+        self.active = active
+        self._purgatory = purgatory
+        self._tasks = tasks
+        self._done: dict[Partition, anyio.Event] = {}
+        """For each partition being synced: set when the sync under way has ended, one way or the other."""
+
+    def kick(self, partition: Partition) -> None:
+        """Something was appended: see that it reaches the disk soon, whoever waits for it."""
+        if self.active and partition not in self._done:
+            self._done[partition] = anyio.Event()
+            self._tasks.start_soon(self._sync, partition)
+
+    async def durable(self, partition: Partition, upto: Offset) -> None:
+        """Return when everything before `upto` is on disk."""
+        if not self.active:
+            return
+        while partition.synced_to < upto:
+            partition.check_online()
+            self.kick(partition)
+            await self._done[partition].wait()
+
+    async def _sync(self, partition: Partition) -> None:
+        try:
+            while (job := partition.unsynced()) is not None:
+                await anyio.to_thread.run_sync(job.run)
+                partition.synced(job.upto)
+                self._tell(partition)
+        except StorageFailed as error:
+            log.error("partition.offline", partition=str(partition.tp), reason=str(error))
+            partition.go_offline(str(error))
+        finally:
+            self._done.pop(partition).set()
+
+    def _tell(self, partition: Partition) -> None:
+        self._done[partition].set()
+        self._done[partition] = anyio.Event()
+        self._purgatory.wake(partition.tp)

@@ -1,0 +1,86 @@
+"""Partitions and their folders: what a topic's configuration means for a partition, opening and removing them."""
+
+from __future__ import annotations
+
+from broker_lite.broker.data_folder import DataFolder
+from broker_lite.clock import Clock
+from broker_lite.config import broker as keys
+from broker_lite.config import topic as topic_keys
+from broker_lite.config.sources import Settings, TopicSettings
+from broker_lite.config.start import Durability
+from broker_lite.ids import Offset, TopicId, TopicPartition
+from broker_lite.log import checkpoints
+from broker_lite.log.log import LogSettings
+from broker_lite.partition.partition import Partition, PartitionSettings
+from broker_lite.records.check import AppendRules
+from broker_lite.records.compression import Codec
+
+_CODECS = {"uncompressed": Codec.NONE, "gzip": Codec.GZIP, "snappy": Codec.SNAPPY, "lz4": Codec.LZ4, "zstd": Codec.ZSTD}
+
+
+def partition_settings(topic: TopicSettings, broker: Settings, durability: Durability) -> PartitionSettings:
+    get = topic.get
+    return PartitionSettings(
+        rules=AppendRules(
+            max_message_bytes=get(topic_keys.MAX_MESSAGE_BYTES),
+            compacted="compact" in get(topic_keys.CLEANUP_POLICY),
+            log_append_time=get(topic_keys.MESSAGE_TIMESTAMP_TYPE) == "LogAppendTime",
+            before_max_ms=get(topic_keys.MESSAGE_TIMESTAMP_BEFORE_MAX_MS),
+            after_max_ms=get(topic_keys.MESSAGE_TIMESTAMP_AFTER_MAX_MS),
+            compression=_CODECS.get(get(topic_keys.COMPRESSION_TYPE)),
+            strict=get(topic_keys.STRICT),
+        ),
+        log=LogSettings(
+            segment_bytes=get(topic_keys.SEGMENT_BYTES),
+            segment_ms=get(topic_keys.SEGMENT_MS),
+            index_interval_bytes=get(topic_keys.INDEX_INTERVAL_BYTES),
+            index_max_bytes=get(topic_keys.SEGMENT_INDEX_BYTES),
+        ),
+        producer_expiration_ms=broker.get(keys.PRODUCER_ID_EXPIRATION_MS),
+        hold_high_until_synced=durability is Durability.FSYNC,
+    )
+
+
+class Partitions:
+    """Opens and removes the folders of partitions. A folder that belongs to another topic id is never taken over."""
+
+    def __init__(self, folder: DataFolder, settings: Settings, durability: Durability, clock: Clock) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._durability = durability
+        self._clock = clock
+
+    def settings_for(self, topic: TopicSettings) -> PartitionSettings:
+        return partition_settings(topic, self._settings, self._durability)
+
+    def has(self, tp: TopicPartition) -> bool:
+        return self._folder.disk.exists(self._folder.path / str(tp))
+
+    def open(self, tp: TopicPartition, topic_id: TopicId, settings: TopicSettings) -> Partition:
+        folder = self._folder
+        point = folder.recovery_points.get(tp)
+        start = folder.log_starts.get(tp)
+        high = folder.high_watermarks.get(tp)
+        return Partition.open(
+            tp,
+            topic_id,
+            folder.path / str(tp),
+            folder.disk,
+            self.settings_for(settings),
+            clean=folder.was_clean,
+            recovery_point=None if point is None else Offset(point),
+            log_start=None if start is None else Offset(start),
+            high_watermark=None if high is None else Offset(high),
+            now_ms=self._clock.now_ms(),
+        )
+
+    def remove(self, tp: TopicPartition, topic_id: TopicId, partition: Partition | None) -> None:
+        """The partition's folder and all in it, unless a younger topic of the same name has taken its place."""
+        folder = self._folder
+        if partition is not None:
+            partition.close(clean=False)
+        path = folder.path / str(tp)
+        if folder.disk.exists(path) and checkpoints.read_partition_metadata(folder.disk, path) in (topic_id, None):
+            folder.disk.remove_tree(path)
+        for offsets in (folder.recovery_points, folder.log_starts, folder.high_watermarks):
+            offsets.pop(tp, None)

@@ -1,0 +1,243 @@
+"""The catalogue of topics: which there are, what they are configured to, and their partitions.
+
+Every change is decided here, journalled, then applied; a restart applies the journal again.  Folders follow the
+journal: a topic's folders are made (again, if need be) when it is applied, and a deleted topic stays in the journal as
+`deleted` until its last folder is gone, so that a crash in the middle of a deletion leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from broker_lite.broker.journal import Change, Json
+from broker_lite.config.sources import TopicSettings
+from broker_lite.errors import (
+    InvalidPartitions,
+    InvalidTopic,
+    TopicAlreadyExists,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from broker_lite.ids import (
+    INTERNAL_TOPICS,
+    TopicId,
+    TopicPartition,
+    check_topic_name,
+    format_topic_id,
+    new_topic_id,
+    parse_topic_id,
+)
+from broker_lite.partition.partition import Partition, PartitionSettings
+
+log = structlog.get_logger()
+
+TOPIC = "topic"
+DELETED = "deleted"
+
+
+@dataclass(slots=True)
+class Topic:
+    name: str
+    id: TopicId
+    partition_count: int
+    configs: dict[str, str]
+    """What was set for this topic; everything else comes from the broker."""
+    settings: TopicSettings
+
+    @property
+    def is_internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+    def partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(self.name, index) for index in range(self.partition_count)]
+
+
+class Folders(Protocol):
+    """Where partitions live; see `broker.folders`."""
+
+    def settings_for(self, topic: TopicSettings) -> PartitionSettings: ...
+
+    def has(self, tp: TopicPartition) -> bool: ...
+
+    def open(self, tp: TopicPartition, topic_id: TopicId, settings: TopicSettings) -> Partition: ...
+
+    def remove(self, tp: TopicPartition, topic_id: TopicId, partition: Partition | None) -> None: ...
+
+
+class Topics:
+    def __init__(
+        self,
+        folders: Folders,
+        write: Callable[[list[Change]], None],
+        settings_of: Callable[[Mapping[str, str]], TopicSettings],
+    ) -> None:
+        self._folders = folders
+        self._write = write
+        self._settings_of = settings_of
+        self._by_name: dict[str, Topic] = {}
+        self._by_folded_name: dict[str, str] = {}
+        self._by_id: dict[TopicId, Topic] = {}
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._deleted: dict[TopicId, tuple[str, int]] = {}
+        """Topics that are gone but whose folders may not be."""
+        self._loading = True
+
+    # ---- looking
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def get(self, name: str) -> Topic | None:
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: TopicId) -> Topic | None:
+        return self._by_id.get(topic_id)
+
+    def partition(self, topic: str, index: int) -> Partition:
+        partition = self._partitions.get((topic, index))
+        if partition is not None:
+            return partition
+        known = self._by_name.get(topic)
+        if known is None or not 0 <= index < known.partition_count:
+            raise UnknownTopicOrPartition(f"there is no partition {topic[:249]}-{index}")
+        # Partitions of internal topics are made when the first group or transaction needs them.
+        return self._open(known, index)
+
+    def partition_by_id(self, topic_id: TopicId, index: int) -> Partition:
+        topic = self._by_id.get(topic_id)
+        if topic is None:
+            raise UnknownTopicId(f"no topic has the id {format_topic_id(topic_id)}")
+        return self.partition(topic.name, index)
+
+    def leader_epoch(self, topic: Topic, index: int) -> int:
+        partition = self._partitions.get((topic.name, index))
+        return 0 if partition is None else partition.leader_epoch
+
+    def open_partitions(self) -> Iterable[Partition]:
+        return self._partitions.values()
+
+    # ---- deciding
+
+    def check_new(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicSettings:
+        """Would `create` accept this? Raises what it would raise, changes nothing."""
+        check_topic_name(name)
+        if name in self._by_name:
+            raise TopicAlreadyExists(f"Topic '{name}' already exists.")
+        twin = self._colliding(name)
+        if twin is not None:
+            raise InvalidTopic(f"Topic '{name}' collides with existing topic: {twin}")
+        if partitions < 1:
+            raise InvalidPartitions(f"the number of partitions must be larger than 0, not {partitions}")
+        return self._settings_of(configs)
+
+    def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+        self.check_new(name, partitions, configs)
+        self._commit([_topic_change(name, new_topic_id(), partitions, configs)])
+        return self._by_name[name]
+
+    def add_partitions(self, topic: Topic, total: int) -> None:
+        self._commit([_topic_change(topic.name, topic.id, total, topic.configs)])
+
+    def configure(self, topic: Topic, configs: Mapping[str, str]) -> None:
+        self._settings_of(configs)
+        self._commit([_topic_change(topic.name, topic.id, topic.partition_count, configs)])
+
+    def delete(self, topic: Topic) -> None:
+        gone: dict[str, Json] = {"name": topic.name, "partitions": topic.partition_count}
+        self._commit([Change(TOPIC, topic.name, None), Change(DELETED, format_topic_id(topic.id), gone)])
+        self.remove_deleted()
+
+    def _commit(self, changes: list[Change]) -> None:
+        self._write(changes)
+        for change in changes:
+            self.apply(change)
+
+    def _colliding(self, name: str) -> str | None:
+        """Kafka's metric names do not tell '.' from '_', so it refuses the second of two names that differ in these."""
+        return self._by_folded_name.get(name.replace(".", "_"))
+
+    # ---- applying
+
+    def apply(self, change: Change) -> None:
+        if change.kind == DELETED:
+            self._apply_deleted(change)
+        elif change.value is None:
+            self._forget(change.name)
+        else:
+            self._apply_topic(change.name, change.value)
+
+    def _apply_topic(self, name: str, value: Mapping[str, Json]) -> None:
+        topic_id, partitions, configs = value["id"], value["partitions"], value["configs"]
+        assert isinstance(topic_id, str)
+        assert isinstance(partitions, int)
+        assert isinstance(configs, dict)
+        texts = {key: str(text) for key, text in configs.items()}
+        topic = Topic(name, parse_topic_id(topic_id), partitions, texts, self._settings_of(texts))
+        self._by_name[name] = topic
+        self._by_id[topic.id] = topic
+        self._by_folded_name[name.replace(".", "_")] = name
+        if not self._loading:
+            for index in range(topic.partition_count):
+                partition = self._partitions.get((name, index))
+                if partition is not None:
+                    partition.reconfigure(self._folders.settings_for(topic.settings))
+            self._open_all(topic)
+
+    def _apply_deleted(self, change: Change) -> None:
+        topic_id = parse_topic_id(change.name)
+        if change.value is None:
+            self._deleted.pop(topic_id, None)
+        else:
+            name, partitions = change.value["name"], change.value["partitions"]
+            assert isinstance(name, str)
+            assert isinstance(partitions, int)
+            self._deleted[topic_id] = (name, partitions)
+
+    def _forget(self, name: str) -> None:
+        topic = self._by_name.pop(name, None)
+        if topic is not None:
+            del self._by_id[topic.id]
+            del self._by_folded_name[name.replace(".", "_")]
+
+    def remove_deleted(self) -> None:
+        """Remove the folders of deleted topics, then forget them."""
+        for topic_id, (name, count) in list(self._deleted.items()):
+            for index in range(count):
+                partition = self._partitions.get((name, index))
+                if partition is not None and partition.topic_id != topic_id:
+                    partition = None
+                else:
+                    self._partitions.pop((name, index), None)
+                self._folders.remove(TopicPartition(name, index), topic_id, partition)
+            self._commit([Change(DELETED, format_topic_id(topic_id), None)])
+
+    def open_all(self) -> None:
+        """After the journal was replayed: make or open every partition's folder."""
+        self._loading = False
+        self.remove_deleted()
+        for topic in self:
+            self._open_all(topic)
+
+    def _open_all(self, topic: Topic) -> None:
+        for index in range(topic.partition_count):
+            if (topic.name, index) not in self._partitions:
+                tp = TopicPartition(topic.name, index)
+                if not topic.is_internal or self._folders.has(tp):
+                    self._open(topic, index)
+
+    def _open(self, topic: Topic, index: int) -> Partition:
+        partition = self._folders.open(TopicPartition(topic.name, index), topic.id, topic.settings)
+        self._partitions[topic.name, index] = partition
+        return partition
+
+
+def _topic_change(name: str, topic_id: TopicId, partitions: int, configs: Mapping[str, str]) -> Change:
+    texts: dict[str, Json] = dict(configs)
+    return Change(TOPIC, name, {"id": format_topic_id(topic_id), "partitions": partitions, "configs": texts})

@@ -1,0 +1,285 @@
+"""Transactions, joined to the log and the clock.
+
+The coordinator decides; here its decisions are written to `__transaction_state` and carried out.  Once Prepare is
+written the outcome is certain: a marker goes to every partition of the transaction, then Complete is written.  Without
+`fsync` all of it happens in one turn of the loop.  In `fsync` mode Prepare is on disk before the first marker and the
+markers before Complete: otherwise a power cut could keep one marker and lose the decision.
+
+After a restart what is prepared is finished before anybody is served.  A marker for a partition with nothing open
+changes nothing, so finishing twice is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import structlog
+
+from broker_lite.broker.groups import partition_of
+from broker_lite.config import coordination as keys
+from broker_lite.coordinator.decision import Decision, Record, Reply
+from broker_lite.coordinator.txns.coordinator import Coordinator, Producer, TransactionRules
+from broker_lite.coordinator.txns.state import State, Transaction
+from broker_lite.errors import (
+    BrokerError,
+    ConcurrentTransactions,
+    CoordinatorNotAvailable,
+    ErrorCode,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    Malformed,
+    ProducerFenced,
+    StorageFailed,
+    TransactionAbortable,
+    UnknownTopicOrPartition,
+    refusal,
+)
+from broker_lite.ids import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, Offset, TopicPartition
+from broker_lite.partition.partition import Partition
+from broker_lite.records.batch import Batch
+from broker_lite.records.build import NewRecord, build_batch
+from broker_lite.records.record import records_of
+
+if TYPE_CHECKING:
+    from broker_lite.broker.broker import Broker
+
+log = structlog.get_logger()
+
+FIRST_PRODUCE_ABORTABLE = 11
+FIRST_PRODUCE_THAT_ADDS = 12
+
+
+class Transactions:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        settings = broker.settings
+        rules = TransactionRules(
+            max_timeout_ms=settings.get(keys.TRANSACTION_MAX_TIMEOUT_MS),
+            id_expiration_ms=settings.get(keys.TRANSACTIONAL_ID_EXPIRATION_MS),
+        )
+        self.coordinator = Coordinator(rules, broker.producer_ids.new)
+        self._finishing: set[str] = set()
+        self._abort_at = 0.0
+        self._expire_at = 0.0
+
+    # ---- life
+
+    def load(self) -> None:
+        """Replay `__transaction_state`: to be called when the topics are open and before anybody is served."""
+        for partition in self._broker.topics.open_partitions():
+            if partition.tp.topic == TRANSACTION_STATE_TOPIC:
+                for batch in partition.log.batches(partition.offsets.start):
+                    for record in records_of(batch) if not batch.is_control else ():
+                        try:
+                            self.coordinator.apply(Record(record.key or b"", record.value))
+                        except Malformed as error:
+                            log.warning("transactions.record_skipped", offset=record.offset, reason=str(error))
+        for transaction in self.coordinator:
+            for producer_id in (
+                transaction.producer_id,
+                transaction.previous_producer_id,
+                transaction.next_producer_id,
+            ):
+                self._broker.producer_ids.skip_past(producer_id)
+
+    async def finish_prepared(self) -> None:
+        """Complete what was decided before the last stop."""
+        for transaction in self.coordinator.prepared():
+            log.info(
+                "transaction.finished_after_restart", transactional_id=transaction.id, state=transaction.state.label
+            )
+            await self._finish(transaction)
+
+    async def tick(self, now_ms: int, now: float) -> None:
+        """Abort what has been open for too long, forget what nobody uses."""
+        if now >= self._abort_at:
+            self._abort_at = now + self._broker.settings.get(keys.TRANSACTION_ABORT_TIMED_OUT_INTERVAL_MS) / 1000
+            for transaction in self.coordinator.timed_out(now_ms):
+                await self._abort_timed_out(transaction, now_ms)
+        if now >= self._expire_at:
+            self._expire_at = now + self._broker.settings.get(keys.TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS) / 1000
+            for transactional_id in self.coordinator.silent(now_ms):
+                self._write(transactional_id, self.coordinator.forget(transactional_id))
+                log.info("transactional_id.expired", transactional_id=transactional_id[:200])
+
+    async def _abort_timed_out(self, transaction: Transaction, now_ms: int) -> None:
+        log.warning(
+            "transaction.timed_out",
+            transactional_id=transaction.id[:200],
+            producer_id=transaction.producer_id,
+            open_for_ms=now_ms - transaction.started_ms,
+            timeout_ms=transaction.timeout_ms,
+            holds_up=sorted(str(tp) for tp in transaction.partitions)[:20],
+        )
+        try:
+            await self._carry_out(transaction.id, self.coordinator.abort_timed_out(transaction, now_ms))
+        except BrokerError as error:
+            log.error("transaction.not_aborted", transactional_id=transaction.id[:200], reason=error.message)
+
+    # ---- what the APIs ask
+
+    async def init(self, transactional_id: str, timeout_ms: int, given: Producer | None) -> Producer:
+        decision = self.coordinator.init(transactional_id, timeout_ms, given, self._broker.clock.now_ms())
+        producer = await self._carry_out(transactional_id, decision)
+        if producer is None:
+            raise ConcurrentTransactions(f"the open transaction of {transactional_id[:200]!r} was aborted, ask again")
+        return producer
+
+    async def add_partitions(
+        self, transactional_id: str, producer: Producer, partitions: Iterable[TopicPartition]
+    ) -> None:
+        decision = self.coordinator.add_partitions(
+            transactional_id, producer, frozenset(partitions), self._broker.clock.now_ms()
+        )
+        await self._carry_out(transactional_id, decision)
+
+    def add_at_once(self, transactional_id: str, producer: Producer, partition: TopicPartition) -> None:
+        """The implicit add of KIP-890, in the same turn as the append that asks for it."""
+        now_ms = self._broker.clock.now_ms()
+        decision = self.coordinator.add_partitions(transactional_id, producer, frozenset([partition]), now_ms)
+        self._write(transactional_id, decision)
+
+    def verifier(self, transactional_id: str, partition: Partition, version: int) -> Callable[[Batch], None]:
+        """Asked in the same turn as the append: may this batch open a transaction in the partition (KIP-890)?"""
+
+        def verify(batch: Batch) -> None:
+            producer = Producer(batch.producer_id, batch.producer_epoch)
+            try:
+                if version >= FIRST_PRODUCE_THAT_ADDS:
+                    self.add_at_once(transactional_id, producer, partition.tp)
+                elif self._broker.settings.get(keys.TRANSACTION_PARTITION_VERIFICATION_ENABLE):
+                    self.coordinator.verify(transactional_id, producer, partition.tp)
+            except ProducerFenced as error:
+                raise InvalidProducerEpoch(error.message) from None
+            except TransactionAbortable as error:
+                if version < FIRST_PRODUCE_ABORTABLE:
+                    raise InvalidTxnState(error.message) from None
+                raise
+            except ConcurrentTransactions as error:
+                # Old producers retry this without asking for metadata first.
+                if version < FIRST_PRODUCE_THAT_ADDS:
+                    raise refusal(ErrorCode.NOT_ENOUGH_REPLICAS, error.message) from None
+                raise
+
+        return verify
+
+    def check_offsets(self, transactional_id: str, producer: Producer, group: str, *, implicit: bool) -> None:
+        """May this producer commit offsets of `group` in its transaction? `implicit`: asking adds them (KIP-890)."""
+        try:
+            if implicit:
+                self.add_at_once(transactional_id, producer, self.offsets_partition(group))
+            else:
+                self.coordinator.verify(transactional_id, producer, self.offsets_partition(group))
+        except ProducerFenced as error:
+            raise InvalidProducerEpoch(error.message) from None
+        except ConcurrentTransactions as error:
+            if implicit:
+                raise
+            raise CoordinatorNotAvailable(error.message) from None
+
+    async def offsets_durable(self, transactional_id: str, group: str) -> None:
+        if self._broker.flusher.active:
+            places = (self._state_partition(transactional_id), self._partition(self.offsets_partition(group)))
+            for partition in places:
+                await self._broker.flusher.durable(partition, partition.offsets.end)
+
+    async def write_marker(
+        self, tp: TopicPartition, producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int, version: int
+    ) -> None:
+        """For another coordinator, or for somebody who aborts a hanging transaction by hand."""
+        place = self._append_marker(
+            tp, producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, version=version
+        )
+        await self._broker.flusher.durable(*place)
+
+    async def add_offsets(self, transactional_id: str, producer: Producer, group: str) -> None:
+        await self.add_partitions(transactional_id, producer, [self.offsets_partition(group)])
+
+    def offsets_partition(self, group: str) -> TopicPartition:
+        return TopicPartition(GROUP_OFFSETS_TOPIC, self._broker.groups.partition_of(group))
+
+    async def end(self, transactional_id: str, producer: Producer, *, commit: bool, version: int) -> Producer:
+        decision = self.coordinator.end(
+            transactional_id, producer, commit=commit, version=version, now_ms=self._broker.clock.now_ms()
+        )
+        return await self._carry_out(transactional_id, decision)
+
+    # ---- carrying out
+
+    async def _carry_out(self, transactional_id: str, decision: Decision[Reply]) -> Reply:
+        partition, end = self._write(transactional_id, decision)
+        if partition is not None:
+            await self._broker.flusher.durable(partition, end)
+        transaction = self.coordinator.find(transactional_id)
+        if transaction is not None and transaction.state.is_prepared:
+            await self._finish(transaction)
+        return decision.reply
+
+    async def _finish(self, transaction: Transaction) -> None:
+        """Markers into every partition, then Complete."""
+        if transaction.id in self._finishing:
+            return
+        self._finishing.add(transaction.id)
+        try:
+            written = [self._mark(tp, transaction) for tp in sorted(transaction.partitions)]
+            for place in written:
+                if place is not None:
+                    await self._broker.flusher.durable(*place)
+            self._write(transaction.id, self.coordinator.complete(transaction, self._broker.clock.now_ms()))
+        finally:
+            self._finishing.discard(transaction.id)
+
+    def _mark(self, tp: TopicPartition, transaction: Transaction) -> tuple[Partition, Offset] | None:
+        """One marker. None: the topic was deleted meanwhile, and its part of the transaction with it."""
+        try:
+            return self._append_marker(
+                tp,
+                transaction.producer_id,
+                transaction.epoch,
+                commit=transaction.state is State.PREPARE_COMMIT,
+                coordinator_epoch=self._state_partition(transaction.id).leader_epoch,
+                version=transaction.version,
+            )
+        except UnknownTopicOrPartition:
+            return None
+
+    def _append_marker(
+        self, tp: TopicPartition, producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int, version: int
+    ) -> tuple[Partition, Offset]:
+        partition = self._partition(tp)
+        appended = partition.append_marker(
+            producer_id,
+            epoch,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            now_ms=self._broker.clock.now_ms(),
+            transaction_version=version,
+        )
+        if tp.topic == GROUP_OFFSETS_TOPIC:
+            self._broker.groups.marker_written(tp.partition, producer_id, commit=commit)
+        self._broker.appended(partition)
+        return partition, Offset(appended.last + 1)
+
+    def _partition(self, tp: TopicPartition) -> Partition:
+        return self._broker.topics.partition(tp.topic, tp.partition)
+
+    def _state_partition(self, transactional_id: str) -> Partition:
+        topic = self._broker.internal_topic(TRANSACTION_STATE_TOPIC)
+        return self._broker.topics.partition(topic.name, partition_of(transactional_id, topic.partition_count))
+
+    def _write(self, transactional_id: str, decision: Decision[Reply]) -> tuple[Partition | None, Offset]:
+        """Write, apply. What cannot be written was never decided."""
+        if not decision.records:
+            return None, Offset(0)
+        partition = self._state_partition(transactional_id)
+        now_ms = self._broker.clock.now_ms()
+        lines = [NewRecord(key=record.key, value=record.value) for record in decision.records]
+        try:
+            appended = partition.append_internal(build_batch(lines, timestamp=now_ms), now_ms=now_ms)
+        except StorageFailed as error:
+            raise CoordinatorNotAvailable(f"the transaction log cannot be written: {error.message}") from error
+        self._broker.appended(partition)
+        for record in decision.records:
+            self.coordinator.apply(record)
+        return partition, Offset(appended.last + 1)
