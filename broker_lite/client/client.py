@@ -114,6 +114,10 @@ class Client:
         """API key -> lowest and highest version that the first broker speaks."""
         return self._first.offered
 
+    def version_for(self, request: type) -> int:
+        """The highest version that the first broker and we know. UnsupportedVersion if there is none."""
+        return self._first.version_for(request)
+
     async def request(self, message: object, answer: type[R], *, within: float | None = None) -> R:
         """Ask any broker."""
         return await self._first.request(message, answer, within=within)

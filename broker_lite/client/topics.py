@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from broker_lite.client.client import Client
 from broker_lite.client.views import TopicView, refused, view_of
+from broker_lite.errors import UnsupportedVersion
 from broker_lite.wire.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -14,7 +15,15 @@ from broker_lite.wire.messages.k19_create_topics import (
     CreateTopicsResponse,
 )
 from broker_lite.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from broker_lite.wire.messages.k32_describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from broker_lite.wire.schema import ZERO_UUID
+
+_TOPIC = 2
+_SET_ON_THE_TOPIC = 1
 
 
 async def create_topic(
@@ -60,7 +69,7 @@ async def delete_topic(client: Client, name: str) -> None:
         ask.topic_names = [name]
     result = (await connection.request(ask, DeleteTopicsResponse)).responses[0]
     if result.error_code:
-        raise refused(result.error_code, result.error_message or name)
+        raise refused(result.error_code, f"topic {name}: {result.error_message or 'not deleted'}")
     client.forget(name)
 
 
@@ -71,3 +80,18 @@ async def list_topics(client: Client, names: Sequence[str] | None = None) -> lis
         if topic.error_code:
             raise refused(topic.error_code, f"topic {topic.name}")
     return sorted((view_of(topic) for topic in answer.topics), key=lambda view: view.name)
+
+
+async def own_configs(client: Client, name: str) -> dict[str, str] | None:
+    """What was set on the topic itself; None if the broker does not tell settings."""
+    try:
+        client.version_for(DescribeConfigsRequest)
+    except UnsupportedVersion:
+        return None
+    ask = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(resource_type=_TOPIC, resource_name=name, configuration_keys=None)]
+    )
+    result = (await client.request(ask, DescribeConfigsResponse)).results[0]
+    if result.error_code:
+        raise refused(result.error_code, result.error_message or name)
+    return {config.name: config.value or "" for config in result.configs if config.config_source == _SET_ON_THE_TOPIC}

@@ -34,6 +34,12 @@ DURABILITY = Key(
     choices=("memory", "os", "fsync"),
 )  # fmt: skip
 
+LOG_LEVEL = Key(
+    "broker.lite.log.level", Kind.STRING, "info", "The least of what is logged.",
+    choices=("debug", "info", "warning", "error"),
+)  # fmt: skip
+UVLOOP = Key("broker.lite.uvloop", Kind.BOOLEAN, True, "Run on uvloop where it is installed, else on plain asyncio.")
+
 # Sockets.
 
 LISTENERS = Key(
@@ -58,8 +64,13 @@ SOCKET_REQUEST_MAX_BYTES = Key(
     "socket.request.max.bytes", Kind.INT, 104857600, "The largest request that is read.", low=1
 )
 QUEUED_MAX_REQUEST_BYTES = Key(
-    "queued.max.request.bytes", Kind.LONG, -1, "Bytes of requests held at once, over all connections; -1 is any number."
-)
+    "queued.max.request.bytes", Kind.LONG, 268435456,
+    "Bytes of requests held at once, over all connections; -1, Kafka's default, is any number.", low=-1,
+)  # fmt: skip
+REQUEST_READ_TIMEOUT_MS = Key(
+    "broker.lite.request.read.timeout.ms", Kind.INT, 30000,
+    "How long a request that has begun may take to arrive, unless it comes at a fair speed.", low=1,
+)  # fmt: skip
 SOCKET_LISTEN_BACKLOG_SIZE = Key(
     "socket.listen.backlog.size", Kind.INT, 1024,
     "Connections that wait to be accepted. Kafka's default of 50 drops the burst that a test suite makes.", low=1,

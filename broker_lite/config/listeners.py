@@ -16,7 +16,8 @@ from broker_lite.config.broker import (
     LISTENER_SECURITY_PROTOCOL_MAP,
     LISTENERS,
 )
-from broker_lite.config.sources import Settings
+from broker_lite.config.key import Key
+from broker_lite.config.sources import Settings, Source
 from broker_lite.errors import StartRefused
 
 _ADDRESS = re.compile(
@@ -85,14 +86,16 @@ def opened(settings: Settings) -> list[Listener]:
 def advertised(settings: Settings, listeners: Sequence[Listener]) -> dict[str, Listener]:
     """What clients are told, by listener name. Port 0 stands for the port that the listener got.
 
-    A listener that is missing here tells its own address (see `told`).
+    A listener that is missing here tells its own address (see `told`).  If a stronger source than the one that
+    advertises has named the listeners, what was advertised for others does not count: an image may bring defaults.
     """
     controllers = {name.upper() for name in settings.get(CONTROLLER_LISTENER_NAMES)}
     names = {listener.name for listener in listeners}
+    outvoted = _source(settings, ADVERTISED_LISTENERS) < _source(settings, LISTENERS)
     found: dict[str, Listener] = {}
     for text in settings.get(ADVERTISED_LISTENERS):
         listener = parse_listener(text)
-        if listener.name in controllers:
+        if listener.name in controllers or (outvoted and listener.name not in names):
             continue
         if listener.name not in names:
             raise StartRefused(
@@ -114,6 +117,10 @@ def told(bound: Listener, advertised: Mapping[str, Listener], came_in_by: tuple[
     if bound.everywhere:
         return came_in_by
     return bound.host, bound.port
+
+
+def _source(settings: Settings, key: Key[object]) -> Source:
+    return settings.explain(key)[0].source
 
 
 def _protocols(settings: Settings) -> dict[str, str]:

@@ -49,13 +49,14 @@ class StartOptions:
 def start_options(
     settings: Settings,
     *,
+    data: Path | None = None,
     topics: list[TopicAtStart] | None = None,
     ready_file: Path | None = None,
     log_format: str | None = None,
 ) -> StartOptions:
     """What `settings` mean for a start. StartRefused names what is wrong with them."""
     folders = settings.get(broker.LOG_DIRS)
-    if len(folders) != 1:
+    if data is None and len(folders) != 1:
         raise StartRefused(
             f"log.dirs names {len(folders)} folders ({', '.join(folders)}); this broker keeps its data in one"
         )
@@ -69,7 +70,7 @@ def start_options(
         settings=settings,
         listeners=listeners,
         advertised=advertised(settings, listeners),
-        data=Path(folders[0]),
+        data=data or Path(folders[0]),
         durability=Durability(settings.get(broker.DURABILITY)),
         node_id=settings.get(broker.NODE_ID),
         cluster_id=settings.get(broker.CLUSTER_ID) or None,

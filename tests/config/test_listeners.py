@@ -91,6 +91,19 @@ def test_an_impossible_advertised_address_stops_the_start(text: str, says: str) 
         advertised(wrong, opened(wrong))
 
 
+def test_what_an_image_advertises_for_listeners_that_a_flag_replaced_does_not_count() -> None:
+    both = Settings(
+        {
+            Source.ENVIRONMENT: {
+                "listeners": "PLAINTEXT://:9092",
+                "advertised.listeners": "PLAINTEXT://localhost:9092",
+            },
+            Source.FLAG: {"listeners": "OTHER://:9092"},
+        }
+    )
+    assert advertised(both, opened(both)) == {}
+
+
 def test_a_client_is_told_the_advertised_address_else_the_bound_one_else_where_it_came_in() -> None:
     bound = Listener("PLAINTEXT", "127.0.0.1", 1234)
     everywhere = Listener("PLAINTEXT", "", 1234)

@@ -1,0 +1,88 @@
+"""The command line. `serve` is the default verb; each verb is a file, imported only when it is called."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+
+STARTED = time.monotonic()
+"""When our first line ran."""
+
+VERBS = {
+    "serve": "run the broker (this is what happens without a verb)",
+    "topics": "list, create, describe and delete topics",
+    "produce": "write records from stdin or the command line",
+    "consume": "print records",
+    "dump-log": "print what lies in segment and index files",
+    "api-versions": "print which APIs a broker speaks",
+    "health": "exit with 0 if a broker is ready",
+    "settings": "print every configuration key",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a verb; return the exit code: 0, 1 for a refusal, 2 for a wrong command line."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] in (["--version"], ["-V"]):
+        from broker_lite import __version__
+
+        print(f"broker-lite {__version__}")
+        return 0
+    if words[:1] in (["-h"], ["--help"], ["help"]):
+        print(_overview())
+        return 0
+    verb = words.pop(0) if words and words[0] in VERBS else "serve"
+    if verb == "serve" and words and not words[0].startswith("-"):
+        return _say(f"there is no verb {words[0]!r}; there are {', '.join(VERBS)}", 2)
+    module = import_module(f"{__name__}.{verb.replace('-', '_')}")
+    try:
+        code = module.run(module.parser().parse_args(words))
+        sys.stdout.flush()
+        return int(code)
+    except SystemExit as left:  # argparse: --help, or a wrong command line that it has told of
+        return int(left.code or 0)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return _reader_left()
+    except OSError as error:
+        return _say(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
+    except _refusals() as error:
+        return _say(str(error), 1)
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """What a verb may raise to end with one line. `Unreachable` exists only if a client was imported."""
+    from broker_lite.errors import BrokerError, StartRefused
+
+    client = sys.modules.get("broker_lite.client.connection")
+    return (BrokerError, StartRefused, *((client.Unreachable,) if client else ()))
+
+
+def _say(text: str, code: int) -> int:
+    print(f"broker-lite: {text}", file=sys.stderr)
+    return code
+
+
+def _reader_left() -> int:
+    """`broker-lite consume … | head -1` is not an error; but Python would complain when it flushes stdout."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _overview() -> str:
+    width = max(map(len, VERBS))
+    lines = [
+        "usage: broker-lite [VERB] [options]",
+        "",
+        "A Kafka broker for tests and laptops.",
+        "",
+        *(f"  {verb:{width}}  {about}" for verb, about in VERBS.items()),
+        "",
+        "broker-lite VERB --help tells the options of each; --version the version.",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,93 @@
+"""What the verbs share: a parser that complains in one line, and a client for as long as it takes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from broker_lite.client.client import Client
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def client_parser(verb: str, about: str) -> Parser:
+    """A parser for a verb that talks to a broker."""
+    parser = Parser(prog=f"broker-lite {verb}", description=about)
+    add_bootstrap(parser)
+    return parser
+
+
+def add_bootstrap(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        default=os.environ.get("BROKER_LITE_BOOTSTRAP") or "localhost:9092",
+        help="a broker, or several separated by commas (default: $BROKER_LITE_BOOTSTRAP or localhost:9092)",
+    )
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=seconds, default=10.0, help="how long to wait for an answer (default: 10)"
+    )
+
+
+def talk(args: argparse.Namespace, work: Callable[[Client], Awaitable[int]]) -> int:
+    """Do `work` with a client, connected to the broker that the command line names."""
+    import anyio
+
+    from broker_lite.client.client import Client
+
+    async def main() -> int:
+        async with await Client.connect(args.bootstrap, timeout=args.timeout) as client:
+            return await work(client)
+
+    try:
+        parsed(args.bootstrap)
+        return anyio.run(main)
+    except BaseExceptionGroup as group:
+        raise _first(group) from None
+
+
+def parsed(bootstrap: str) -> None:
+    """Refuse an address that is none, as a wrong command line."""
+    from broker_lite.client.views import parse_bootstrap
+
+    try:
+        parse_bootstrap(bootstrap)
+    except ValueError as error:
+        print(f"broker-lite: --bootstrap: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is not a time in seconds")
+    return value
+
+
+def pair(text: str) -> tuple[str, str]:
+    """KEY=VALUE"""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key.strip(), value
+
+
+def columns(rows: list[tuple[str, ...]]) -> str:
+    """Rows under each other, as wide as they need to be."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return "\n".join("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths)).rstrip() for row in rows)

@@ -1,0 +1,206 @@
+"""broker-lite serve: from the command line to a running broker, and back to a quiet end.
+
+    flags, environment, file -> Settings -> StartOptions -> Broker -> listeners -> one line on stdout
+
+A start that is refused says why in one line and exits with 1.  SIGTERM and SIGINT stop accepting, let requests in
+progress finish for the grace, and close the data folder cleanly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker_lite.cli import STARTED
+from broker_lite.cli.parts import Parser, pair
+from broker_lite.config import broker as keys
+from broker_lite.config import properties
+from broker_lite.config.listeners import Listener, format_address, named
+from broker_lite.config.sources import Note, Settings, resolve
+from broker_lite.config.start import Durability, StartOptions, parse_topic, start_options
+from broker_lite.errors import StartRefused
+
+if TYPE_CHECKING:
+    import anyio
+
+    from broker_lite.server.limits import Limits
+
+
+def parser() -> Parser:
+    made = Parser(prog="broker-lite serve", description="Run the broker.")
+    add = made.add_argument
+    add("--listen", metavar="[NAME://]HOST:PORT", action="append", help="repeatable; port 0 is any (127.0.0.1:9092)")
+    add("--advertise", metavar="[NAME://]HOST:PORT", action="append", help="what clients are told; repeatable")
+    add("--data", metavar="DIR", help="the data folder (data)")
+    add("--durability", choices=[mode.value for mode in Durability], help="what an acknowledgement promises (os)")
+    add("--node-id", metavar="N", help="this broker's number (1)")
+    add("--cluster-id", metavar="ID", help="(that of the data folder, or a new one)")
+    add(
+        "--topic",
+        metavar="NAME[:PARTITIONS][,KEY=VALUE…]",
+        action="append",
+        default=[],
+        help="a topic to be made; repeatable",
+    )
+    add("--config", metavar="FILE", type=Path, help="a Kafka .properties file")
+    add("--set", metavar="KEY=VALUE", type=pair, action="append", default=[], help="any key of `broker-lite settings`")
+    add("--log-format", choices=("pretty", "json"), help="(pretty on a terminal, json elsewhere)")
+    add("--ready-file", metavar="PATH", type=Path, help="written with the bound addresses, as JSON, once ready")
+    return made
+
+
+def run(args: argparse.Namespace) -> int:
+    options, notes = options_from(args, os.environ)
+    from broker_lite import logs
+
+    logs.set_up(options.log_format or "auto", level=options.settings.get(keys.LOG_LEVEL))
+    _tell(notes)
+
+    import anyio
+
+    try:
+        anyio.run(_serve, options, backend_options={"use_uvloop": _uvloop(options.settings)})
+    except BaseExceptionGroup as group:
+        refused = group.subgroup(StartRefused)
+        if refused is None:
+            raise
+        raise _first(refused) from None
+    return 0
+
+
+def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[StartOptions, list[Note]]:
+    """What the command line, the environment and the file say together. StartRefused if they cannot be meant."""
+    flags: dict[str, str] = dict(args.set)
+    if args.listen:
+        flags[keys.LISTENERS.name] = ",".join(named(args.listen))
+    if args.advertise:
+        flags[keys.ADVERTISED_LISTENERS.name] = ",".join(named(args.advertise))
+    given = {
+        keys.LOG_DIRS: args.data,
+        keys.DURABILITY: args.durability,
+        keys.NODE_ID: args.node_id,
+        keys.CLUSTER_ID: args.cluster_id,
+    }
+    flags |= {key.name: text for key, text in given.items() if text is not None}
+    settings, notes = resolve(_file(args.config), environment, flags)
+    topics = [parse_topic(text) for text in args.topic]
+    for topic in topics:
+        if sum(other.name == topic.name for other in topics) > 1:
+            raise StartRefused(f"--topic names {topic.name} twice")
+    data = None if args.data is None else Path(args.data)
+    return start_options(
+        settings, data=data, topics=topics, ready_file=args.ready_file, log_format=args.log_format
+    ), notes
+
+
+def _file(path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        raw = path.read_bytes()
+        try:
+            return properties.parse(raw.decode())
+        except UnicodeDecodeError:
+            return properties.parse(raw.decode("latin-1"))  # Java's own reading of these files
+    except OSError as error:
+        raise StartRefused(f"--config {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise StartRefused(f"--config {path}: {error}") from None
+
+
+def _tell(notes: Sequence[Note]) -> None:
+    import structlog
+
+    log = structlog.get_logger()
+    for note in notes:
+        getattr(log, note.level)(note.event, **note.facts)
+
+
+def _uvloop(settings: Settings) -> bool:
+    from importlib.util import find_spec
+
+    return settings.get(keys.UVLOOP) and find_spec("uvloop") is not None
+
+
+async def _serve(options: StartOptions) -> None:
+    import anyio
+
+    from broker_lite.apis import registry
+    from broker_lite.broker.broker import Broker
+    from broker_lite.clock import SystemClock
+    from broker_lite.server.listener import ListenerAddress, serve
+
+    registry.load()
+    clock = SystemClock()
+    stop = anyio.Event()
+
+    def ready(bound: list[ListenerAddress]) -> None:
+        _announce(options, [Listener(one.name, one.host, one.port) for one in bound], time.monotonic() - STARTED)
+
+    async with Broker.running(options, clock) as broker, anyio.create_task_group() as tasks:
+        tasks.start_soon(_await_signals, stop)
+        addresses = [ListenerAddress(one.name, one.host, one.port) for one in options.listeners]
+        await serve(
+            partial(registry.answer, broker), addresses, limits_from(options.settings), ready, stop=stop, clock=clock
+        )
+        tasks.cancel_scope.cancel()
+
+
+async def _await_signals(stop: anyio.Event) -> None:
+    import anyio
+    import structlog
+
+    log = structlog.get_logger()
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for number in signals:
+            log.info("broker.stopping", signal=signal.Signals(number).name)
+            stop.set()
+
+
+def limits_from(settings: Settings) -> Limits:
+    from broker_lite.server.limits import Limits
+
+    return Limits(
+        request_max_bytes=settings.get(keys.SOCKET_REQUEST_MAX_BYTES),
+        max_connections=settings.get(keys.MAX_CONNECTIONS),
+        max_connections_per_ip=settings.get(keys.MAX_CONNECTIONS_PER_IP),
+        max_idle_ms=settings.get(keys.CONNECTIONS_MAX_IDLE_MS),
+        queued_max_request_bytes=settings.get(keys.QUEUED_MAX_REQUEST_BYTES),
+        read_frame_ms=settings.get(keys.REQUEST_READ_TIMEOUT_MS),
+        shutdown_grace_ms=settings.get(keys.SHUTDOWN_GRACE_MS),
+    )
+
+
+def _announce(options: StartOptions, bound: list[Listener], took: float) -> None:
+    """The ready file first, then the line: whoever waits for either finds both."""
+    if options.ready_file is not None:
+        _write_ready_file(options.ready_file, bound)
+    where = ", ".join(format_address(one.host or "0.0.0.0", one.port) if len(bound) == 1 else str(one) for one in bound)
+    data = "no data folder" if options.durability is Durability.MEMORY else f"data in {options.data}"
+    print(
+        f"broker-lite is ready on {where} · {data} · durability {options.durability.value} · {took * 1000:.0f} ms",
+        flush=True,
+    )
+
+
+def _write_ready_file(path: Path, bound: list[Listener]) -> None:
+    import json
+
+    facts = {"listeners": {one.name: format_address(one.host, one.port) for one in bound}, "pid": os.getpid()}
+    half = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        half.write_text(json.dumps(facts) + "\n")
+        half.replace(path)
+    except OSError as error:
+        raise StartRefused(f"--ready-file {path}: {error.strerror}") from None
+
+
+def _first(group: BaseExceptionGroup[StartRefused]) -> StartRefused:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
