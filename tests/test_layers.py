@@ -1,4 +1,4 @@
-"""The house as a test: imports point down, quiet rooms do not wait or look at files or clocks, asyncio is in one file."""
+"""The house as a test: imports point down, quiet rooms do not wait or see files or clocks, asyncio is in one file."""
 
 from __future__ import annotations
 
