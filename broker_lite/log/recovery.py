@@ -203,10 +203,10 @@ def _read_epochs(disk: Disk, folder: Path) -> tuple[LeaderEpochs, bool]:
 def _settle_epochs(opened: Opened, *, newest: int | None) -> None:
     """Keep what the checkpoint said if its newest entries (None: all) fit the batches, else ask the batches."""
     epochs, segments = opened.epochs, opened.segments
-    entries = epochs.entries if newest is None else epochs.entries[-newest:]
     before = epochs.entries
+    oldest = 0 if newest is None else max(0, len(before) - newest)
     try:
-        believed = opened.epochs_believed and all(_fits(segments, epoch, start) for epoch, start in entries)
+        believed = opened.epochs_believed and all(_fits(segments, before, n) for n in range(oldest, len(before)))
     except Damaged:
         believed = opened.epochs_believed
     if not believed and any(segment.size for segment in segments):
@@ -217,13 +217,19 @@ def _settle_epochs(opened: Opened, *, newest: int | None) -> None:
         epochs.save(sync=False)
 
 
-def _fits(segments: list[Segment], epoch: int, start: int) -> bool:
-    """Whether the epoch changes at `start`: not yet before it, and nothing older after it."""
+def _fits(segments: list[Segment], entries: list[tuple[int, int]], number: int) -> bool:
+    """Whether the batches change to this entry's epoch where it says, coming from the entry before."""
+    epoch, start = entries[number]
     here = _epoch_of(segments, start)
+    gone = here is None or (number + 1 < len(entries) and here[0] >= entries[number + 1][1])
+    if not gone and here is not None and here[1] not in (epoch, -1):
+        return False
     before = _epoch_of(segments, start - 1) if start > segments[0].base else None
-    return (here is None or here[1] < 0 or here[1] >= epoch) and (
-        before is None or before[0] >= start or before[1] < epoch
-    )
+    if before is None or before[0] >= start or before[1] < 0:
+        return True
+    if number and before[0] >= entries[number - 1][1]:
+        return before[1] == entries[number - 1][0]
+    return before[1] < epoch
 
 
 def _epoch_of(segments: list[Segment], offset: int) -> tuple[int, int] | None:
