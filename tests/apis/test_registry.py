@@ -44,7 +44,7 @@ async def answer(table: Registry, talk: Talk, frame: bytes | memoryview) -> byte
 
 
 def test_the_served_versions_are_the_golden_table() -> None:
-    """Every promise to clients is one line of this file; when it changes on purpose, write it anew and read the diff."""
+    """Every promise to clients is one line of this file: a change of it is seen in review."""
     registry.load()
     served = "".join(f"{api.key:>2} {api.name} {_shown(api)}\n" for api in registry.REGISTRY.table())
     assert served == GOLDEN.read_text()
