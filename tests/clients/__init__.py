@@ -1,0 +1,1 @@
+"""The client matrix: real clients of other projects, one common list of scenarios."""

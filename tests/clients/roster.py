@@ -1,0 +1,62 @@
+"""Who takes part: each client of the matrix, how it is built, and what is missing when it cannot run here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.clients import build
+from tests.clients.client import Client
+
+
+@dataclass(slots=True, frozen=True)
+class Entry:
+    name: str
+    make: Callable[[Path], Client]
+    """Builds what must be built and gives back the client; the folder takes its output."""
+    missing: Callable[[], str | None] = lambda: None
+    """A line that says what to install, when it cannot run on this machine."""
+
+
+def _confluent(folder: Path) -> Client:
+    from tests.clients.confluent import Confluent
+
+    return Confluent()
+
+
+def _kafka_python(folder: Path) -> Client:
+    from tests.clients.kafkapython import KafkaPython
+
+    return KafkaPython()
+
+
+def _aiokafka(folder: Path) -> Client:
+    from tests.clients.aio import AioKafka
+
+    return AioKafka()
+
+
+def _kcat(folder: Path) -> Client:
+    from tests.clients.kcat import Kcat
+
+    return Kcat()
+
+
+def _console(folder: Path) -> Client:
+    from tests.clients.console import ConsoleTools
+
+    return ConsoleTools()
+
+
+ROSTER = [
+    Entry("confluent-kafka", _confluent),
+    Entry("kafka-python", _kafka_python),
+    Entry("aiokafka", _aiokafka),
+    Entry("kcat", _kcat, lambda: build.lacking("kcat", hint="sudo apt-get install kcat")),
+    Entry("franz-go", build.franz_go, lambda: build.lacking("go")),
+    Entry("sarama", build.sarama, lambda: build.lacking("go")),
+    Entry("kafkajs", build.kafkajs, lambda: build.lacking("node", "npm")),
+    Entry("java", build.java, lambda: build.lacking("java", "javac", "mvn")),
+    Entry("java-tools", _console, lambda: build.lacking("java", "mvn")),
+]
