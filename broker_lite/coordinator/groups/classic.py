@@ -47,8 +47,8 @@ class ClassicGroup:
         """The topics its members read. None: we do not know."""
         self.grew = False
         """Somebody new came while the first generation was being gathered."""
-        self.gather_left_ms = 0
-        """How much longer the first generation may be gathered."""
+        self.gather_until = 0.0
+        """The instant until which the first generation may be gathered."""
         self._speakers: Counter[str] = Counter()
         self.joining = 0
         """How many members have a JoinGroup parked."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker_lite.coordinator.decision import Ticket
 from broker_lite.coordinator.groups.classic import ClassicGroup
 from broker_lite.coordinator.groups.members import Join, Joined, Member
-from broker_lite.coordinator.groups.rebalance import complete_if_all_here, prepare, prepare_or_complete
+from broker_lite.coordinator.groups.rebalance import complete_if_all_here, newcomer, prepare, prepare_or_complete
 from broker_lite.coordinator.groups.state import State
 from broker_lite.coordinator.groups.turn import Turn
 from broker_lite.errors import (
@@ -34,7 +34,7 @@ def join(group: ClassicGroup, turn: Turn, asked: Join, ticket: Ticket) -> None:
         _return_to_seat(group, turn, asked, ticket)
     elif asked.instance_id is None and asked.id_first:
         group.pending_join.add(asked.new_member_id)
-        group.grew = True
+        newcomer(group, turn)
         turn.set_timer("session", group.id, asked.new_member_id, within_ms=asked.session_timeout_ms)
         turn.answer(ticket, Joined(error=ErrorCode.MEMBER_ID_REQUIRED, member_id=asked.new_member_id))
     else:
@@ -66,7 +66,7 @@ def _add(group: ClassicGroup, turn: Turn, asked: Join, member_id: str, ticket: T
         joining=ticket,
         is_new=True,
     )
-    group.grew = True
+    newcomer(group, turn)
     group.add(member)
     turn.set_timer("session", group.id, member_id, within_ms=turn.settings.new_member_join_ms)
     prepare_or_complete(group, turn)

@@ -26,27 +26,36 @@ def prepare(group: ClassicGroup, turn: Turn) -> None:
     group.become(State.PREPARING_REBALANCE, turn.now_ms)
     if is_first:
         group.grew = False
-        _gather(group, turn, turn.settings.initial_delay_ms, group.rebalance_timeout_ms)
+        group.gather_until = turn.now + group.rebalance_timeout_ms / 1000
+        _gather(group, turn)
     elif group.everybody_joined:
         complete_join(group, turn)
     else:
         turn.set_timer("join", group.id, within_ms=group.rebalance_timeout_ms)
 
 
-def _gather(group: ClassicGroup, turn: Turn, delay_ms: int, left_ms: int) -> None:
-    """The first generation waits for others who are starting, a while after each newcomer."""
-    delay_ms = delay_ms or turn.settings.settle_ms
-    delay_ms = min(delay_ms, left_ms)
-    group.gather_left_ms = left_ms - delay_ms
-    turn.set_timer("join", group.id, within_ms=delay_ms)
+def _gather(group: ClassicGroup, turn: Turn) -> None:
+    """The first generation waits for others who are just starting, too."""
+    delay_ms = turn.settings.initial_delay_ms or turn.settings.settle_ms
+    left_ms = round((group.gather_until - turn.now) * 1000)
+    turn.set_timer("join", group.id, within_ms=min(delay_ms, left_ms))
+
+
+def newcomer(group: ClassicGroup, turn: Turn) -> None:
+    """Somebody new is here or on its way: there may be more."""
+    if group.state is State.PREPARING_REBALANCE and group.previous is State.EMPTY:
+        group.grew = True
+        if not turn.settings.initial_delay_ms:
+            _gather(group, turn)
 
 
 def join_time_is_over(group: ClassicGroup, turn: Turn) -> None:
     if group.state is not State.PREPARING_REBALANCE:
         return
-    if group.previous is State.EMPTY and group.grew and group.gather_left_ms > 0:
+    is_first = group.previous is State.EMPTY
+    if is_first and group.grew and turn.settings.initial_delay_ms and turn.now < group.gather_until:
         group.grew = False
-        _gather(group, turn, turn.settings.initial_delay_ms, group.gather_left_ms)
+        _gather(group, turn)
     else:
         complete_join(group, turn)
 
