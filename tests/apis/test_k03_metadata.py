@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker_lite.errors import ErrorCode
+from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.support.talk import Talk, talking
+
+
+@pytest.fixture
+async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
+    async with talking(tmp_path) as talk:
+        talk.broker.topics.create("t", 3, {})
+        talk.broker.topics.create("u", 1, {})
+        yield talk
+
+
+async def ask(talk: Talk, *names: str, version: int = 9, create: bool = False) -> MetadataResponse:
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=create)
+    return await talk.ask(request, version, MetadataResponse)
+
+
+@pytest.mark.parametrize("version", range(14))
+async def test_a_topic_with_its_partitions_and_their_leader(talk: Talk, version: int) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True)
+    response = await talk.ask(request, version, MetadataResponse)
+    assert [(node.node_id, node.host, node.port) for node in response.brokers] == [(1, "127.0.0.1", 9092)]
+    (topic,) = response.topics
+    assert (topic.name, topic.error_code) == ("t", 0)
+    assert [(p.partition_index, p.leader_id, p.isr_nodes, p.replica_nodes) for p in topic.partitions] == [
+        (index, 1, [1], [1]) for index in range(3)
+    ]
+    if version >= 10:
+        known = talk.broker.topics.get("t")
+        assert known is not None
+        assert topic.topic_id == known.id
+
+
+async def test_all_topics_are_null_and_in_version_0_an_empty_list(talk: Talk) -> None:
+    everything = await talk.ask(MetadataRequest(topics=None), 9, MetadataResponse)
+    assert {topic.name for topic in everything.topics} == {"t", "u"}
+    assert {topic.name for topic in (await ask(talk, version=0, create=True)).topics} == {"t", "u"}
+    assert (await ask(talk)).topics == []
+
+
+async def test_a_missing_topic_is_created_if_the_client_and_the_broker_want_it(talk: Talk) -> None:
+    (topic,) = (await ask(talk, "new", create=False)).topics
+    assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    (topic,) = (await ask(talk, "new", create=True)).topics
+    assert (topic.error_code, len(topic.partitions)) == (0, 1)
+    assert talk.broker.topics.get("new") is not None
+
+
+async def test_nothing_is_created_where_auto_creation_is_off(tmp_path: Path) -> None:
+    async with talking(tmp_path, settings={"auto.create.topics.enable": "false"}) as talk:
+        (topic,) = (await ask(talk, "new", create=True)).topics
+        assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert len(talk.broker.topics) == 0
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "ä", "x" * 250])
+async def test_a_name_that_no_folder_may_have_is_refused(talk: Talk, name: str) -> None:
+    (topic,) = (await ask(talk, name, create=True)).topics
+    assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert len(talk.broker.topics) == 2
+
+
+async def test_topics_by_id(talk: Talk) -> None:
+    known = talk.broker.topics.get("t")
+    assert known is not None
+    asked = [MetadataRequestTopic(name=None, topic_id=known.id), MetadataRequestTopic(name=None, topic_id=b"z" * 16)]
+    response = await talk.ask(MetadataRequest(topics=asked), 12, MetadataResponse)
+    assert [(topic.name, topic.error_code) for topic in response.topics] == [
+        ("t", 0),
+        (None, ErrorCode.UNKNOWN_TOPIC_ID),
+    ]
+
+
+async def test_what_a_client_may_do_is_told_only_if_it_asks(talk: Talk) -> None:
+    (topic,) = (await ask(talk, "t")).topics
+    assert topic.topic_authorized_operations == -(2**31)
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name="t")],
+        include_topic_authorized_operations=True,
+        include_cluster_authorized_operations=True,
+    )
+    response = await talk.ask(request, 8, MetadataResponse)
+    assert response.topics[0].topic_authorized_operations == 0b110111111000
+    assert response.cluster_authorized_operations == 0b1111110100000
