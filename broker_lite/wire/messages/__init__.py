@@ -20,18 +20,18 @@ def modules() -> Mapping[int, str]:
 
 
 @cache
-def request_class(key: int) -> type:
+def request_class(key: int) -> type[object]:
     """The request of this API; KeyError if there is none."""
     return _class(key, "Request")
 
 
 @cache
-def response_class(key: int) -> type:
+def response_class(key: int) -> type[object]:
     """The response of this API; KeyError if there is none."""
     return _class(key, "Response")
 
 
-def _class(key: int, kind: str) -> type:
+def _class(key: int, kind: str) -> type[object]:
     module = import_module(f"{__name__}.{modules()[key]}")
     for name, found in vars(module).items():
         if name.endswith(kind) and hasattr(found, "__message__") and spec_of(found).key == key:
@@ -40,10 +40,10 @@ def _class(key: int, kind: str) -> type:
     raise KeyError(f"{module.__name__} declares no {kind.lower()} with key {key}")
 
 
-class _All(Mapping[int, tuple[type, type]]):
+class _All(Mapping[int, tuple[type[object], type[object]]]):
     """Key to (request, response), imported one by one as they are looked at."""
 
-    def __getitem__(self, key: int) -> tuple[type, type]:
+    def __getitem__(self, key: int) -> tuple[type[object], type[object]]:
         return request_class(key), response_class(key)
 
     def __iter__(self) -> Iterator[int]:
@@ -53,4 +53,4 @@ class _All(Mapping[int, tuple[type, type]]):
         return len(modules())
 
 
-ALL: Mapping[int, tuple[type, type]] = _All()
+ALL: Mapping[int, tuple[type[object], type[object]]] = _All()
