@@ -17,8 +17,16 @@ The end. Bad bytes cost the connection, and what was answered before is still se
 waiting request is cancelled, but not before it had its first step: the last thing an acks=0 producer does is to
 hang up. Whatever a handler does wrong costs this connection at most.
 
-Measured with an echo, one connection, client and server on two shared cores, requests a second:
-    see below
+Measured with an echo over one connection, on two cores shared with others: µs of the server's processor per request,
+and requests a second in a quiet moment with a client in Python, which is the slower of the two:
+
+                      200 B          200 B, 16 ahead   16 KiB         16 KiB, 5 ahead   900 KB
+    uvloop, at once   12 µs  43 k/s   4 µs   83 k/s    15 µs  35 k/s  10 µs  63 k/s     250 µs  1.7 k/s
+    uvloop, waiting   19 µs  34 k/s  14 µs             21 µs          19 µs             320 µs
+    asyncio, at once  19 µs  37 k/s   5 µs  209 k/s    21 µs  36 k/s  12 µs  59 k/s     350 µs  1.8 k/s
+    asyncio, waiting  32 µs          16 µs             32 µs          35 µs             400 µs
+
+Ten thousand idle connections take 31 MiB. A connection that comes, asks once and goes costs 0.25 ms.
 """
 
 from __future__ import annotations
