@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Mapping, Sized
+from functools import cache
 from typing import Annotated, Final, NamedTuple, NoReturn, TypeVar, cast, dataclass_transform
 
 T = TypeVar("T")
@@ -141,6 +142,7 @@ def is_struct(cls: object) -> bool:
     return isinstance(cls, type) and hasattr(cls, "__fields__")
 
 
+@cache
 def hints_of(cls: type) -> dict[str, object]:
     """The types of the fields, resolved now: nobody pays for messages that are never used."""
     return typing.get_type_hints(cls, include_extras=True)

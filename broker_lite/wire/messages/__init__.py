@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
+from pkgutil import iter_modules
 
 from broker_lite.wire.schema import spec_of
 
@@ -13,9 +13,9 @@ from broker_lite.wire.schema import spec_of
 @cache
 def modules() -> Mapping[int, str]:
     """Key to module name, read off the file names: a new API is a new file and no changed one."""
-    names = sorted(entry.name for entry in files(__name__).iterdir())
-    found = {int(name[1:3]): name[:-3] for name in names if name[:1] == "k" and name.endswith(".py")}
-    assert len(found) == sum(name[:1] == "k" and name.endswith(".py") for name in names), "a key has two files"
+    names = [one.name for one in iter_modules(__path__) if one.name[0] == "k"]
+    found = {int(name[1:3]): name for name in names}
+    assert len(found) == len(names), "two files declare one key"
     return found
 
 
