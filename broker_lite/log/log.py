@@ -20,18 +20,19 @@ The log is told the time, and has no lock: it belongs to one thread.  A `SyncJob
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from broker_lite.errors import CorruptMessage, OffsetOutOfRange, RecordListTooLarge, StorageFailed
+from broker_lite.errors import CorruptMessage, OffsetOutOfRange, StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.log import layout
 from broker_lite.log.aborted import AbortedIndex
 from broker_lite.log.disk import Disk
 from broker_lite.log.epochs import LeaderEpochs
+from broker_lite.log.finder import Finder
 from broker_lite.log.recovery import Opened, Recovered, open_segments, remove_segment_files
+from broker_lite.log.rolling import LogSettings as LogSettings
+from broker_lite.log.rolling import roll_is_due
 from broker_lite.log.segment import Segment
 from broker_lite.log.slice import FileSlice
 from broker_lite.log.sync import SyncJob
@@ -40,30 +41,18 @@ from broker_lite.records.batch import LOG_OVERHEAD, Batch
 _STAMP = struct.Struct(">qii").pack
 STAMPED = 16
 _REMEMBERED = 32
-_WARM = 4
-"""How many sealed segments keep their index in memory."""
-
-
-@dataclass(slots=True)
-class LogSettings:
-    segment_bytes: int = 1 << 30
-    segment_ms: int = 7 * 24 * 3600 * 1000
-    index_interval_bytes: int = 4096
-    index_max_bytes: int = 10 << 20
-    sync_rolls: bool = False
-    """A sealed segment is on the platter before the next one is written to, so that a crash tears only the last one."""
+"""Positions of this many batches, and up to as many before them, are known without a look."""
 
 
 class Log:
     __slots__ = (
         "_active",
         "_before",
+        "_finder",
         "_new_files",
         "_offline",
         "_recent",
-        "_resume",
         "_segments",
-        "_warm",
         "aborted",
         "disk",
         "end",
@@ -95,8 +84,7 @@ class Log:
         self._new_files = new
         self._recent: dict[int, int] = {}
         self._before: dict[int, int] = {}
-        self._resume: dict[int, tuple[Segment, int]] = {}
-        self._warm: list[Segment] = []
+        self._finder = Finder(opened.segments)
 
     @classmethod
     def open(
@@ -154,7 +142,7 @@ class Log:
         active = self._active
         size = batch.size
         last = base + batch.last_offset_delta
-        if self._roll_is_due(active, size, last, batch.max_timestamp, now_ms):
+        if roll_is_due(self.settings, active, size, last, batch.max_timestamp, now_ms):
             active = self.roll(now_ms)
         position = active.size
         try:
@@ -170,27 +158,6 @@ class Log:
             self._before = recent
             self._recent = recent = {}
         recent[base] = position
-
-    def _roll_is_due(self, active: Segment, size: int, last: int, max_timestamp: int, now_ms: int) -> bool:
-        settings = self.settings
-        if active.size + size > settings.segment_bytes:
-            if size > settings.segment_bytes:
-                raise RecordListTooLarge(
-                    f"the batch has {size} bytes, a segment of this topic {settings.segment_bytes}"
-                )
-            return active.size > 0
-        if not active.size:
-            return last - active.base > layout.MAX_RELATIVE
-        return (
-            self._waited(active, max_timestamp, now_ms) > settings.segment_ms
-            or last - active.base > layout.MAX_RELATIVE
-            or active.index.is_full(settings.index_max_bytes)
-        )
-
-    def _waited(self, active: Segment, max_timestamp: int, now_ms: int) -> int:
-        """Kafka's clock of a segment: the batches' own, unless they have none."""
-        first = active.first_timestamp
-        return max_timestamp - first if first >= 0 else now_ms - active.created_ms
 
     def _cut_back(self, error: OSError) -> None:
         """A write failed half way. Always raises."""
@@ -223,13 +190,16 @@ class Log:
         self._active = fresh
         self._new_files = True
         self._recent, self._before = {}, {}
-        self._keep_warm(active)
+        self._finder.keep_warm(active)
         return fresh
 
     def roll_if_old(self, now_ms: int) -> bool:
-        """For upkeep: seal an active segment whose first record is older than segment.ms."""
+        """For upkeep: seal an active segment that nobody writes to any more, so that it can grow too old to keep.
+
+        By our own clock: records from the past must not roll a segment at every look.
+        """
         active = self._active
-        if self._offline or not active.size or self._waited(active, now_ms, now_ms) <= self.settings.segment_ms:
+        if self._offline or not active.size or now_ms - active.created_ms <= self.settings.segment_ms:
             return False
         self.roll(now_ms)
         return True
@@ -263,39 +233,17 @@ class Log:
     def _look_up(
         self, offset: int, position: int | None, max_bytes: int, end: int, at_least_one: bool
     ) -> FileSlice | None:
-        segment = self._active
-        if position is None:
-            resumed = self._resume.get(offset)
-            found = resumed or self._find(offset, end)
-            if found is None:
-                return None
-            segment, position = found
+        found = (self._active, position) if position is not None else self._finder.find(offset, end)
+        if found is None:
+            return None
+        segment, start = found
         stop = segment.size if end >= segment.next_offset else self._position_of(segment, end)
-        if stop - position > max_bytes:
-            furthest, base = segment.boundary(position, position + max_bytes)
-            if furthest == position:
-                if not at_least_one:
-                    return None
-                furthest = position + segment.header(position).size
-            elif base >= 0:
-                if len(self._resume) >= _REMEMBERED:
-                    self._resume.clear()
-                self._resume[base] = (segment, furthest)
-            stop = min(stop, furthest)
-        return self._slice(segment, position, stop) if stop > position else None
-
-    def _find(self, offset: int, end: int) -> tuple[Segment, int] | None:
-        number = bisect_right(self._segments, offset, key=_base) - 1
-        for segment in self._segments[max(0, number) :]:
-            if segment.base >= end:
-                return None
-            self._keep_warm(segment)
-            step = segment.find(offset)
-            if step is not None:
-                return (segment, step.position) if step.base < end else None
-        return None
+        if stop - start > max_bytes:
+            stop = min(stop, self._finder.furthest(segment, start, max_bytes, at_least_one=at_least_one))
+        return self._slice(segment, start, stop) if stop > start else None
 
     def _position_of(self, segment: Segment, offset: int) -> int:
+        """Where the first batch starts that has no offset below this one."""
         if segment is self._active:
             known = self._recent.get(offset)
             if known is None:
@@ -309,36 +257,17 @@ class Log:
             return FileSlice.read_now(segment.file, position, stop - position)
         return FileSlice(segment.file, position, stop - position)
 
-    def _keep_warm(self, segment: Segment) -> None:
-        """Sealed segments that were looked into lately keep their index; the oldest of them forgets it."""
-        if segment is self._active or segment in self._warm:
-            return
-        self._warm.append(segment)
-        if len(self._warm) > _WARM:
-            self._warm.pop(0).forget_index()
-
     def batches(self, from_offset: Offset) -> Iterator[Batch]:
         """Every batch from the one that holds `from_offset` on, as it is now, with its bytes."""
-        for segment in list(self._segments):
-            if segment.next_offset <= from_offset or not segment.size:
-                continue
-            first = segment.find(from_offset) if from_offset > segment.base else None
-            position = first.position if first is not None else 0 if from_offset <= segment.base else segment.size
-            for _, body in segment.whole(position):
-                yield Batch.at(body)
+        return self._finder.batches(from_offset)
 
     def batch_at(self, offset: Offset) -> Batch | None:
         """The batch that holds `offset`, or the next one."""
-        return next(self.batches(offset), None)
+        return next(self._finder.batches(offset), None)
 
     def find_time(self, timestamp: int) -> Iterator[Batch]:
         """Batches, in order, that may hold a record of `timestamp` or later: their highest one is."""
-        for segment in list(self._segments):
-            if not segment.size or segment.top[0] < timestamp:
-                continue
-            for step, body in segment.whole(segment.position_for_time(timestamp)):
-                if step.max_timestamp >= timestamp and step.last >= self.start:
-                    yield Batch.at(body)
+        return self._finder.since(timestamp, self.start)
 
     def max_timestamp(self) -> tuple[int, Offset] | None:
         """The highest timestamp in the log and the last offset of the first batch that has it."""
@@ -363,7 +292,7 @@ class Log:
         return self._offline
 
     def _segment_base(self, offset: int) -> int:
-        return self._segments[max(0, bisect_right(self._segments, offset, key=_base) - 1)].base
+        return self._segments[self._finder.segment_of(offset)].base
 
     # --- the head -------------------------------------------------------------------------------------------------
 
@@ -386,9 +315,7 @@ class Log:
 
     def _drop(self, segment: Segment) -> None:
         """Readers that hold a slice of it finish; the file is unlinked but open."""
-        if segment in self._warm:
-            self._warm.remove(segment)
-        self._resume.clear()
+        self._finder.forget(segment)
         segment.file.close()
         remove_segment_files(self.disk, self.path, segment.base)
 
@@ -465,7 +392,3 @@ class Log:
 
 
 _SEALED_WITH = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX)
-
-
-def _base(segment: Segment) -> int:
-    return segment.base

@@ -42,7 +42,7 @@ def dump(tools: Path, path: Path, *options: str) -> str:
     """What the tool prints; it must not complain."""
     wanted = (layout.LOG, layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX, layout.SNAPSHOT)
     files = ",".join(str(file) for file in sorted(path.iterdir()) if file.suffix in wanted)
-    command = [tools / "kafka-dump-log.sh", *options, "--files", files]
+    command = [str(tools / "kafka-dump-log.sh"), *options, "--files", files]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert FIRST_OFFSET_OF_A_LATER_SEGMENT.sub("", done.stderr) == ""

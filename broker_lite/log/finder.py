@@ -1,0 +1,95 @@
+"""Finding things in the segments of a log, without changing anything.
+
+Two small memories make the common cases cheap: where each of the last readers stopped, so that one who goes on there
+needs no index, and the indexes of the few sealed segments that were looked into last.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from broker_lite.log.segment import Segment
+from broker_lite.records.batch import Batch
+
+_STOPS = 32
+_WARM = 4
+
+
+class Finder:
+    __slots__ = ("_segments", "_stops", "_warm")
+
+    def __init__(self, segments: list[Segment]) -> None:
+        """`segments` is the log's own list, the active one last."""
+        self._segments = segments
+        self._stops: dict[int, tuple[Segment, int]] = {}
+        """The base offset of a batch at which a read ended, and where it lies."""
+        self._warm: list[Segment] = []
+
+    def segment_of(self, offset: int) -> int:
+        """The number of the segment in which `offset` lies."""
+        return max(0, bisect_right(self._segments, offset, key=_base) - 1)
+
+    def find(self, offset: int, end: int) -> tuple[Segment, int] | None:
+        """Where the first batch starts that ends at or after `offset`; None if its base is not below `end`."""
+        stop = self._stops.get(offset)
+        if stop is not None:
+            return stop
+        for segment in self._segments[self.segment_of(offset) :]:
+            if segment.base >= end:
+                return None
+            self.keep_warm(segment)
+            step = segment.find(offset)
+            if step is not None:
+                return (segment, step.position) if step.base < end else None
+        return None
+
+    def furthest(self, segment: Segment, start: int, max_bytes: int, *, at_least_one: bool) -> int:
+        """The end of the last batch within `max_bytes` from `start`, or of the first batch if it has to be one."""
+        boundary, base = segment.boundary(start, start + max_bytes)
+        if boundary == start:
+            return start + segment.header(start).size if at_least_one else start
+        if base >= 0:
+            if len(self._stops) >= _STOPS:
+                self._stops.clear()
+            self._stops[base] = (segment, boundary)
+        return boundary
+
+    def batches(self, from_offset: int) -> Iterator[Batch]:
+        for segment in list(self._segments):
+            if segment.next_offset <= from_offset or not segment.size:
+                continue
+            position = 0
+            if from_offset > segment.base:
+                first = segment.find(from_offset)
+                position = segment.size if first is None else first.position
+            for _, body in segment.whole(position):
+                yield Batch.at(body)
+
+    def since(self, timestamp: int, start: int) -> Iterator[Batch]:
+        """Batches whose highest timestamp is not below `timestamp` and that do not end before `start`."""
+        for segment in list(self._segments):
+            if not segment.size or segment.top[0] < timestamp:
+                continue
+            self.keep_warm(segment)
+            for step, body in segment.whole(segment.position_for_time(timestamp)):
+                if step.max_timestamp >= timestamp and step.last >= start:
+                    yield Batch.at(body)
+
+    def keep_warm(self, segment: Segment) -> None:
+        """Sealed segments that were looked into lately keep their index; the oldest of them forgets it."""
+        if segment is self._segments[-1] or segment in self._warm:
+            return
+        self._warm.append(segment)
+        if len(self._warm) > _WARM:
+            self._warm.pop(0).forget_index()
+
+    def forget(self, segment: Segment) -> None:
+        """It is about to be deleted."""
+        self._stops.clear()
+        if segment in self._warm:
+            self._warm.remove(segment)
+
+
+def _base(segment: Segment) -> int:
+    return segment.base
