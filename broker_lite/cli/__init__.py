@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(f"there is no verb {words[0]!r}; there are {', '.join(VERBS)}", 2)
     module = import_module(f"{__name__}.{verb.replace('-', '_')}")
     try:
-        code = module.run(module.parser().parse_args(words))
+        code = module.run(module.parser().read(words))
         sys.stdout.flush()
         return int(code)
     except SystemExit as left:  # argparse: --help, or a wrong command line that it has told of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 
 class Parser(argparse.ArgumentParser):
+    intermixed = False
+    """Whether options may stand between the values of one positional argument."""
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        return self.parse_intermixed_args(words) if self.intermixed else self.parse_args(words)
+
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
         raise SystemExit(2)

@@ -21,6 +21,7 @@ ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
 
 def parser() -> Parser:
     made = client_parser("produce", "Write records: one per VALUE, or one per line of stdin.")
+    made.intermixed = True
     made.add_argument("topic", metavar="TOPIC")
     made.add_argument("values", metavar="VALUE", nargs="*")
     made.add_argument("--key", help="the key of every record")

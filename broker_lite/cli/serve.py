@@ -12,7 +12,7 @@ import argparse
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -144,23 +144,21 @@ async def _serve(options: StartOptions) -> None:
         _announce(options, [Listener(one.name, one.host, one.port) for one in bound], time.monotonic() - STARTED)
 
     async with Broker.running(options, clock) as broker, anyio.create_task_group() as tasks:
-        tasks.start_soon(_await_signals, stop)
-        addresses = [ListenerAddress(one.name, one.host, one.port) for one in options.listeners]
-        await serve(
-            partial(registry.answer, broker), addresses, limits_from(options.settings), ready, stop=stop, clock=clock
-        )
-        tasks.cancel_scope.cancel()
+        # Before this line, while files are replayed, a signal ends the process at once: that is as safe as kill -9.
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            tasks.start_soon(_stop_when_told, signals, stop)
+            answer, limits = partial(registry.answer, broker), limits_from(options.settings)
+            addresses = [ListenerAddress(one.name, one.host, one.port) for one in options.listeners]
+            await serve(answer, addresses, limits, ready, stop=stop, clock=clock)
+            tasks.cancel_scope.cancel()
 
 
-async def _await_signals(stop: anyio.Event) -> None:
-    import anyio
+async def _stop_when_told(signals: AsyncIterator[signal.Signals], stop: anyio.Event) -> None:
     import structlog
 
-    log = structlog.get_logger()
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for number in signals:
-            log.info("broker.stopping", signal=signal.Signals(number).name)
-            stop.set()
+    async for number in signals:
+        structlog.get_logger().info("broker.stopping", signal=number.name)
+        stop.set()
 
 
 def limits_from(settings: Settings) -> Limits:
