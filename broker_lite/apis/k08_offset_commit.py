@@ -18,7 +18,7 @@ from collections.abc import Awaitable
 from broker_lite.apis.registry import Context, serves
 from broker_lite.coordinator.groups.coordinator import Commit, Committer
 from broker_lite.errors import BrokerError, ErrorCode
-from broker_lite.ids import NO_TOPIC_ID, TopicId
+from broker_lite.ids import TopicId
 from broker_lite.wire.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -72,7 +72,7 @@ def offset_commit(ctx: Context, req: OffsetCommitRequest) -> OffsetCommitRespons
                         line.committed_offset,
                         line.committed_leader_epoch,
                         line.committed_metadata,
-                        topic.id if by_id else NO_TOPIC_ID,
+                        topic.id,
                     )
                 )
                 wanted.append(answer)

@@ -39,7 +39,6 @@ def offset_delete(ctx: Context, req: OffsetDeleteRequest) -> OffsetDeleteRespons
                 places.append((asked.name, line.partition_index))
                 wanted.append(answer)
         response.topics.append(OffsetDeleteResponseTopic(name=asked.name, partitions=answers))
-    if places:
-        for answer, code in zip(wanted, ctx.broker.groups.delete_offsets(req.group_id, places)):
-            answer.error_code = code
+    for answer, code in zip(wanted, ctx.broker.groups.delete_offsets(req.group_id, places)):
+        answer.error_code = code
     return ctx.broker.groups.when_durable(req.group_id, response)

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from broker_lite.broker.groups import java_hash, partition_of
+from broker_lite.clock import ManualClock
+from broker_lite.config.start import Durability
+from broker_lite.coordinator.groups.coordinator import Commit, Committer
+from broker_lite.coordinator.groups.members import Join, Joined, Sync, Synced
+from broker_lite.coordinator.groups.state import State
+from broker_lite.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, RebalanceInProgress
+from broker_lite.ids import GROUP_OFFSETS_TOPIC, Offset
+from tests.support.talk import NOW, Talk, talking
+
+
+def commit(talk: Talk, offset: int, *, group: str = "g", topic: str = "t", partition: int = 0) -> None:
+    codes = talk.broker.groups.commit(
+        group, Committer(), [Commit(topic, partition, offset)], retention_ms=-1, group_may_be_missing=True
+    )
+    assert codes == [0]
+
+
+def committed(talk: Talk, *, group: str = "g", topic: str = "t", partition: int = 0) -> int:
+    found = talk.broker.groups.of(group).committed(group, topic, partition, stable=False, topic_id=bytes(16))
+    return found.offset
+
+
+def joining(member: str = "m", *, instance: str | None = None, group: str = "g") -> Join:
+    return Join(
+        group=group,
+        instance_id=instance,
+        protocol_type="consumer",
+        protocols=[("range", b"")],
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        new_member_id=member,
+    )
+
+
+async def joined(talk: Talk, asked: Join) -> Joined:
+    answers: list[Joined] = []
+
+    async def ask() -> None:
+        answers.append(await talk.broker.groups.join(asked))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        while not answers:
+            await anyio.lowlevel.checkpoint()
+            cast(ManualClock, talk.broker.clock).advance(0.01)
+    return answers[0]
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("", 0), ("a", 97), ("group", 98629247), ("polygenelubricants", -(2**31)), ("g€", 11557), ("😀", 1772899)],
+)
+def test_names_hash_as_in_java(text: str, number: int) -> None:
+    assert java_hash(text) == number
+    assert 0 <= partition_of(text, 50) < 50
+
+
+def test_the_one_number_without_an_opposite_goes_to_partition_0() -> None:
+    assert partition_of("polygenelubricants", 50) == 0
+
+
+async def test_offsets_and_members_survive_a_restart(tmp_path: Path) -> None:
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        talk.broker.topics.create("t", 2, {})
+        commit(talk, 41)
+        commit(talk, 42)
+        await joined(talk, joining(group="live"))
+        asked = Sync(group="live", member_id="m", generation=1, assignments={"m": b"p0"})
+        assert (await talk.broker.groups.sync(asked)).assignment == b"p0"
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        await settle()
+        assert committed(talk) == 42
+        assert talk.broker.groups.of("live").group("live").members["m"].assignment == b"p0"
+        talk.broker.groups.heartbeat("live", "m", None, 1)
+
+
+async def test_a_group_that_is_not_loaded_yet_is_not_unknown(tmp_path: Path) -> None:
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        commit(talk, 42)
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        talk.broker.groups.begin()
+        talk.broker.groups._parts.clear()
+        with pytest.raises(CoordinatorLoadInProgress):
+            talk.broker.groups.of("g")
+        with pytest.raises(CoordinatorLoadInProgress):
+            list(talk.broker.groups)
+
+
+async def test_sessions_end_by_the_clock(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    async with talking(tmp_path, clock) as talk:
+        await joined(talk, joining())
+        await talk.broker.groups.sync(Sync(group="g", member_id="m", generation=1))
+        clock.advance(9)
+        await settle()
+        talk.broker.groups.heartbeat("g", "m", None, 1)
+        clock.advance(10.1)
+        await settle()
+        assert talk.broker.groups.of("g").group("g").state is State.EMPTY
+
+
+async def test_who_waits_is_answered_when_the_leader_syncs(tmp_path: Path) -> None:
+    async with talking(tmp_path) as talk:
+        groups = talk.broker.groups
+        answers: dict[str, Joined | Synced] = {}
+
+        async def join(name: str) -> None:
+            answers[name] = await groups.join(joining(name))
+
+        async def sync(name: str) -> None:
+            assignments = {"a": b"0", "b": b"1"} if name == "a" else {}
+            answers[name] = await groups.sync(Sync(group="g", member_id=name, generation=1, assignments=assignments))
+
+        for ask in (join, sync):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask, "a")
+                tasks.start_soon(ask, "b")
+                await settle()
+                cast(ManualClock, talk.broker.clock).advance(0.2)
+        assert {name: answer.assignment for name, answer in answers.items() if isinstance(answer, Synced)} == {
+            "a": b"0",
+            "b": b"1",
+        }
+
+
+async def test_a_connection_that_goes_while_its_member_waits_harms_nobody(tmp_path: Path) -> None:
+    async with talking(tmp_path) as talk:
+        groups = talk.broker.groups
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(groups.join, joining("gone"))
+            await settle()
+            tasks.cancel_scope.cancel()
+        assert (await joined(talk, joining("here"))).generation == 1
+        assert set(groups.of("g").group("g").members) == {"gone", "here"}
+        for _ in range(2):
+            groups.heartbeat("g", "here", None, 1)
+            cast(ManualClock, talk.broker.clock).advance(6)
+            await settle()
+        with pytest.raises(RebalanceInProgress):
+            groups.heartbeat("g", "here", None, 1)
+        assert set(groups.of("g").group("g").members) == {"here"}
+
+
+async def test_in_fsync_mode_an_answer_means_that_it_is_on_disk(tmp_path: Path) -> None:
+    async with talking(tmp_path, durability=Durability.FSYNC) as talk:
+        commit(talk, 42)
+        partition = talk.broker.topics.partition(GROUP_OFFSETS_TOPIC, talk.broker.groups.partition_of("g"))
+        answer = talk.broker.groups.when_durable("g", "done")
+        assert not isinstance(answer, str)
+        assert await answer == "done"
+        assert partition.synced_to == partition.offsets.end == Offset(1)
+
+
+async def test_a_log_that_cannot_be_written_refuses_and_keeps_what_was(tmp_path: Path) -> None:
+    async with talking(tmp_path, settings={"offsets.topic.num.partitions": "1"}) as talk:
+        commit(talk, 41)
+        await joined(talk, joining(group="live"))
+        talk.broker.topics.partition(GROUP_OFFSETS_TOPIC, 0).go_offline("no space left")
+        with pytest.raises(CoordinatorNotAvailable):
+            commit(talk, 42)
+        with pytest.raises(CoordinatorNotAvailable):
+            await talk.broker.groups.sync(Sync(group="live", member_id="m", generation=1))
+        assert committed(talk) == 41
+        assert talk.broker.groups.of("live").group("live").state is State.PREPARING_REBALANCE
+
+
+async def test_offsets_go_with_their_topic(tmp_path: Path) -> None:
+    async with talking(tmp_path) as talk:
+        topic = talk.broker.topics.create("t", 1, {})
+        commit(talk, 1, group="a")
+        commit(talk, 2, group="b")
+        commit(talk, 3, group="b", topic="other")
+        talk.broker.delete_topic(topic)
+        assert (committed(talk, group="a"), committed(talk, group="b")) == (-1, -1)
+        assert committed(talk, group="b", topic="other") == 3
+
+
+async def test_old_offsets_are_forgotten_from_time_to_time(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    async with talking(tmp_path, clock, settings={"offsets.retention.minutes": "60"}) as talk:
+        commit(talk, 1)
+        for _ in range(7):
+            await settle()
+            clock.advance(600)
+        await settle()
+        assert committed(talk) == -1
+        assert list(talk.broker.groups) == []
+
+
+async def test_pending_offsets_survive_a_restart(tmp_path: Path) -> None:
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        talk.broker.groups.commit_in_transaction("g", Committer(), [Commit("t", 0, 9)], producer_id=7, producer_epoch=0)
+        talk.broker.groups.commit_in_transaction("g", Committer(), [Commit("t", 1, 8)], producer_id=8, producer_epoch=0)
+        partition = talk.broker.topics.partition(GROUP_OFFSETS_TOPIC, talk.broker.groups.partition_of("g"))
+        partition.append_marker(7, 0, commit=True, coordinator_epoch=0, now_ms=NOW)
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        await settle()
+        assert (committed(talk), committed(talk, partition=1)) == (9, -1)
+        talk.broker.groups.marker_written(talk.broker.groups.partition_of("g"), 8, commit=True)
+        assert committed(talk, partition=1) == 8
