@@ -57,12 +57,12 @@ class Matrix:
 
     def run(self, name: str, scenario: Scenario) -> None:
         client, reference = self.client(name), self.client("confluent-kafka")
+        if lacking := scenario.abilities & client.lacks:
+            self.expected(name, scenario.name, Outcome.NOT_OFFERED, ", ".join(sorted(lacking)))
         needed = scenario.keys | (GROUP if client.reads_in_groups and scenario.reads else frozenset())
         needed |= client.more_keys.get(scenario.name, frozenset())
         if unserved := needed - self.served:
             self.expected(name, scenario.name, Outcome.NOT_SERVED, f"key {', '.join(map(str, sorted(unserved)))}")
-        if lacking := scenario.abilities & client.lacks:
-            self.expected(name, scenario.name, Outcome.NOT_OFFERED, ", ".join(sorted(lacking)))
         reader = client if self.can_read(client) else reference
         self.judge(name, scenario.name, scenario, World(client, reference, reader))
 

@@ -1,0 +1,72 @@
+"""What an append costs inside the broker: flat in the number of partitions, flat in the size of the log.
+
+Measured in this process on `Partition.append`, the whole way from a client's bytes to the written segment, with no
+socket between.  Batches hold one record of 200 bytes, the smallest work and so the hardest test of being flat.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from broker_lite.ids import TopicPartition, new_topic_id
+from broker_lite.log.disk import RealDisk
+from broker_lite.partition.partition import Partition, PartitionSettings
+from broker_lite.records.build import NewRecord, build_batch
+
+SAMPLES = 9
+FILLER = 900_000
+
+
+def _batch(size: int) -> bytes:
+    return build_batch([NewRecord(None, b"x" * size)], timestamp=int(time.time() * 1000))
+
+
+def _open(folder: Path, number: int) -> Partition:
+    now = int(time.time() * 1000)
+    place, path = TopicPartition("flat", number), folder / f"flat-{number}"
+    path.mkdir(parents=True, exist_ok=True)
+    return Partition.open(place, new_topic_id(), path, RealDisk(), PartitionSettings(), now_ms=now)
+
+
+def _cost(partitions: Sequence[Partition], appends: int) -> float:
+    """Microseconds for an append: the median of several rounds, each over all partitions in turn."""
+    now, batch = int(time.time() * 1000), _batch(200)
+    costs = []
+    for _ in range(SAMPLES):
+        views = [memoryview(bytearray(batch)) for _ in range(appends)]
+        begin = time.perf_counter()
+        for number, view in enumerate(views):
+            partitions[number % len(partitions)].append(view, api_version=9, now_ms=now)
+        costs.append((time.perf_counter() - begin) / appends * 1e6)
+    return statistics.median(costs)
+
+
+def over_partitions(counts: Sequence[int], *, appends: int) -> dict[int, float]:
+    """Cost of an append with that many partitions open and written in turn."""
+    costs = {}
+    for count in counts:
+        with tempfile.TemporaryDirectory(prefix="bench-append-") as name:
+            partitions = [_open(Path(name), number) for number in range(count)]
+            _cost(partitions, min(appends, count))
+            costs[count] = _cost(partitions, appends)
+            for partition in partitions:
+                partition.close(clean=False)
+    return costs
+
+
+def over_size(gigabytes: Sequence[float], *, appends: int) -> dict[float, float]:
+    """Cost of an append to a log that holds that much already."""
+    costs: dict[float, float] = {}
+    with tempfile.TemporaryDirectory(prefix="bench-append-") as name:
+        partition, now = _open(Path(name), 0), int(time.time() * 1000)
+        _cost([partition], appends)
+        for wanted in gigabytes:
+            while partition.log.size_bytes < wanted * 1e9:
+                partition.append(memoryview(bytearray(_batch(FILLER))), api_version=9, now_ms=now)
+            costs[wanted] = _cost([partition], appends)
+        partition.close(clean=False)
+    return costs
