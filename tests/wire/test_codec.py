@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 
 import pytest
 
@@ -23,6 +24,7 @@ from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataRequ
 from broker_lite.wire.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker_lite.wire.messages.k20_delete_topics import DeleteTopicsRequest
 from broker_lite.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest
+from broker_lite.wire.messages.k48_describe_client_quotas import DescribeClientQuotasResponse, EntryData, ValueData
 from broker_lite.wire.messages.k75_describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 
 
@@ -84,6 +86,13 @@ def test_any_byte_but_zero_is_true() -> None:
     request = read(MetadataRequest, 4, "FFFFFFFF 07")
     assert isinstance(request, MetadataRequest)
     assert request.allow_auto_topic_creation is True
+
+
+def test_not_a_number_is_written_as_java_writes_it() -> None:
+    value = ValueData(key="producer_byte_rate", value=math.nan)
+    entry = EntryData(entity=[], values=[value])
+    written = encode_bytes(DescribeClientQuotasResponse(error_message=None, entries=[entry]), 0)
+    assert written.endswith(bytes.fromhex("7FF8000000000000"))
 
 
 def test_tags_are_read_in_any_order_and_unknown_ones_are_skipped() -> None:
