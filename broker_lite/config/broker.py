@@ -71,16 +71,6 @@ REQUEST_READ_TIMEOUT_MS = Key(
     "broker.lite.request.read.timeout.ms", Kind.INT, 30000,
     "How long a request that has begun may take to arrive, unless it comes at a fair speed.", low=1,
 )  # fmt: skip
-SOCKET_LISTEN_BACKLOG_SIZE = Key(
-    "socket.listen.backlog.size", Kind.INT, 1024,
-    "Connections that wait to be accepted. Kafka's default of 50 drops the burst that a test suite makes.", low=1,
-)  # fmt: skip
-SOCKET_SEND_BUFFER_BYTES = Key(
-    "socket.send.buffer.bytes", Kind.INT, -1, "SO_SNDBUF of a connection; -1, our default, leaves it to the system."
-)
-SOCKET_RECEIVE_BUFFER_BYTES = Key(
-    "socket.receive.buffer.bytes", Kind.INT, -1, "SO_RCVBUF of a connection; -1, our default, leaves it to the system."
-)
 MAX_CONNECTIONS = Key(
     "max.connections", Kind.INT, INT_MAX, "Connections at once; further ones are closed.", low=0, dynamic=True
 )
@@ -90,6 +80,7 @@ MAX_CONNECTIONS_PER_IP = Key(
 MAX_CONNECTIONS_PER_IP_OVERRIDES: Key[tuple[str, ...]] = Key(
     "max.connections.per.ip.overrides", Kind.LIST, (), "Other limits for some addresses, as HOST:NUMBER,HOST:NUMBER.",
     dynamic=True, pattern=re.compile(r".+:[0-9]+"), pattern_says="expected HOST:NUMBER,HOST:NUMBER,...",
+    ignored="one limit holds for all addresses",
 )  # fmt: skip
 CONNECTIONS_MAX_IDLE_MS = Key(
     "connections.max.idle.ms", Kind.LONG, 600000, "A connection that is silent for so long is closed; -1 is never."
@@ -106,8 +97,9 @@ AUTO_CREATE_TOPICS_ENABLE = Key(
 )
 DELETE_TOPIC_ENABLE = Key("delete.topic.enable", Kind.BOOLEAN, True, "Whether topics may be deleted.")
 MAX_REQUEST_PARTITION_SIZE_LIMIT = Key(
-    "max.request.partition.size.limit", Kind.INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", low=1
-)
+    "max.request.partition.size.limit", Kind.INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", low=1,
+    ignored="a page has at most 2000 partitions",
+)  # fmt: skip
 FETCH_MAX_BYTES = Key(
     "fetch.max.bytes", Kind.INT, 57671680, "The most that one fetch returns, unless a single batch is larger.", low=1024
 )
@@ -118,9 +110,6 @@ PRODUCER_ID_EXPIRATION_MS = Key(
     "producer.id.expiration.ms", Kind.INT, 86400000, "An idempotent producer is forgotten when silent for so long.",
     low=1, dynamic=True,
 )  # fmt: skip
-PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS = Key(
-    "producer.id.expiration.check.interval.ms", Kind.INT, 600000, "How often that is looked at.", low=1
-)
 
 # The log: what a topic gets that says nothing itself, and the upkeep of all.
 
@@ -162,10 +151,6 @@ LOG_FLUSH_INTERVAL_MS: Key[int | None] = Key(
 LOG_FLUSH_SCHEDULER_INTERVAL_MS = Key(
     "log.flush.scheduler.interval.ms", Kind.LONG, LONG_MAX, "The same, if `log.flush.interval.ms` is silent.", low=0,
     ignored=topic.FLUSH_MS.ignored,
-)  # fmt: skip
-LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS = Key(
-    "log.flush.offset.checkpoint.interval.ms", Kind.INT, 1000,
-    "How often the offset checkpoints are written. Kafka's default is a minute; ours makes restarts short.", low=0,
 )  # fmt: skip
 
 LOG_CLEANUP_POLICY = topic.CLEANUP_POLICY.default_for("log.cleanup.policy")

@@ -61,6 +61,8 @@ _BY_NAME = {
         offsets.topic.compression.codec transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
         quota.window.num quota.window.size.seconds client.quota.callback.class config.providers
         create.topic.policy.class.name max.connection.creation.rate server.max.startup.time.ms
+        socket.listen.backlog.size socket.send.buffer.bytes socket.receive.buffer.bytes
+        producer.id.expiration.check.interval.ms log.flush.offset.checkpoint.interval.ms
         unstable.api.versions.enable unstable.feature.versions.enable alter.config.policy.class.name
     """,
     SECURITY: """
