@@ -53,7 +53,22 @@ _PRODUCER = slice(43, 53)
 _Waiting = tuple[PartitionProduceResponse, Partition, Offset]
 
 
-@serves(ProduceRequest, versions="0-13")
+def _refuse_all(ctx: Context, req: ProduceRequest, error: BrokerError) -> ProduceResponse:
+    if req.acks == 0:
+        raise Malformed(f"produce with acks=0 failed with {error.code.name}: {error.message}")
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_refused(data.index, error) for data in topic.partition_data],
+            )
+            for topic in req.topic_data
+        ]
+    )
+
+
+@serves(ProduceRequest, versions="3-13", advertise="0-13", refuse=_refuse_all)
 def produce(ctx: Context, req: ProduceRequest) -> ProduceResponse | NoReply | Awaitable[ProduceResponse]:
     waiting: list[_Waiting] = []
     refused = _refused_whole(req)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+import anyio
 import structlog
 
 from broker_lite.broker.groups import partition_of
@@ -97,6 +98,7 @@ class Transactions:
             self._abort_at = now + self._broker.settings.get(keys.TRANSACTION_ABORT_TIMED_OUT_INTERVAL_MS) / 1000
             for transaction in self.coordinator.timed_out(now_ms):
                 await self._abort_timed_out(transaction, now_ms)
+            await self.finish_prepared()
         if now >= self._expire_at:
             self._expire_at = now + self._broker.settings.get(keys.TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS) / 1000
             for transactional_id in self.coordinator.silent(now_ms):
@@ -208,12 +210,14 @@ class Transactions:
     # ---- carrying out
 
     async def _carry_out(self, transactional_id: str, decision: Decision[Reply]) -> Reply:
-        partition, end = self._write(transactional_id, decision)
-        if partition is not None:
-            await self._broker.flusher.durable(partition, end)
-        transaction = self.coordinator.find(transactional_id)
-        if transaction is not None and transaction.state.is_prepared:
-            await self._finish(transaction)
+        """What is decided is carried out to the end, even if the one who asked has hung up."""
+        with anyio.CancelScope(shield=True):
+            partition, end = self._write(transactional_id, decision)
+            if partition is not None:
+                await self._broker.flusher.durable(partition, end)
+            transaction = self.coordinator.find(transactional_id)
+            if transaction is not None and transaction.state.is_prepared:
+                await self._finish(transaction)
         return decision.reply
 
     async def _finish(self, transaction: Transaction) -> None:
