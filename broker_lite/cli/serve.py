@@ -9,6 +9,7 @@ progress finish for the grace, and close the data folder cleanly.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import time
@@ -141,6 +142,7 @@ async def _serve(options: StartOptions) -> None:
     stop = anyio.Event()
 
     def ready(bound: list[ListenerAddress]) -> None:
+        gc.freeze()  # what a start made stays for ever: the collector need not walk it again and again
         _announce(options, [Listener(one.name, one.host, one.port) for one in bound], time.monotonic() - STARTED)
 
     async with Broker.running(options, clock) as broker, anyio.create_task_group() as tasks:

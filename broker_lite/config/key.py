@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
-from typing import Generic, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from broker_lite.errors import InvalidConfig
 
@@ -53,8 +53,7 @@ LONG_MAX = 2**63 - 1
 INT_MAX = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Synonym:
+class Synonym(NamedTuple):
     """A key whose value, times `factor`, stands in for another's."""
 
     name: str
@@ -65,8 +64,10 @@ def invalid(name: str, value: object, why: str) -> InvalidConfig:
     return InvalidConfig(f"Invalid value {value} for configuration {name}: {why}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Key(Generic[T_co]):
+    """One declaration; it equals nothing but itself."""
+
     name: str
     kind: Kind
     default: T_co

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from broker_lite.config import elsewhere, environment
 from broker_lite.config.broker import BROKER_KEYS
@@ -52,8 +52,7 @@ _ALIASES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
+class Spoken(NamedTuple):
     """One source's word on a key: under which name, what, and who said it."""
 
     name: str
@@ -61,8 +60,7 @@ class Spoken:
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """Something about the sources that the log should tell, once there is one."""
 
     level: str
@@ -102,7 +100,7 @@ class Settings:
             return cast(T, self._values[key.name])
         except KeyError:
             pass
-        assert BROKER_KEYS.get(key.name) == key, f"{key.name} is not a key of the broker"
+        assert BROKER_KEYS.get(key.name) is key, f"{key.name} is not a key of the broker"
         value = key.default
         for spoken, factor in self._spoken(key):
             value = _scaled(key, spoken, factor)
@@ -140,7 +138,7 @@ class TopicSettings:
             self._version = self.broker.version
         elif key.name in self._values:
             return cast(T, self._values[key.name])
-        assert TOPIC_KEYS.get(key.name) == key, f"{key.name} is not a key of a topic"
+        assert TOPIC_KEYS.get(key.name) is key, f"{key.name} is not a key of a topic"
         value = key.default
         if key.name in self.overrides:
             value = key.parse(self.overrides[key.name])
