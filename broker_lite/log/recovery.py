@@ -116,12 +116,13 @@ def open_segments(
 
     opened = Opened(segments, *_read_epochs(disk, folder))
     if not clean:
-        _scan(opened, disk, folder, point)
+        _scan(opened, disk, folder, point, consecutive=recovery_point is not None)
     _settle_epochs(opened, newest=_EPOCHS_CHECKED_WHEN_CLEAN if clean else None)
     return opened
 
 
-def _scan(opened: Opened, disk: Disk, folder: Path, point: int) -> None:
+def _scan(opened: Opened, disk: Disk, folder: Path, point: int, *, consecutive: bool) -> None:
+    """`consecutive`: the recovery point is known, and beyond it nothing was ever compacted."""
     segments, epochs, report = opened.segments, opened.epochs, opened.report
     number = max(0, bisect_right(segments, point, key=lambda segment: segment.base) - 1)
     report.scanned_from = Offset(max(point, segments[number].base))
@@ -129,7 +130,7 @@ def _scan(opened: Opened, disk: Disk, folder: Path, point: int) -> None:
         segment = segments[number]
         length = segment.size
         try:
-            for step, _ in segment.recover(point):
+            for step, _ in segment.recover(point, consecutive=consecutive):
                 epochs.note(step.epoch, step.base)
                 report.scanned_bytes += step.size
             if number + 1 < len(segments) and segment.next_offset > segments[number + 1].base:
@@ -153,7 +154,7 @@ def _is_torn(segment: Segment, later: list[Segment], error: Damaged, *, length: 
         segment.next_offset >= point
         and not any(one.size for one in later)
         and error.position == segment.size < length
-        and intact_after(segment.file, error.position + 1, length, at_least=segment.next_offset) is None
+        and intact_after(segment.file, error.position, length) is None
     )
 
 

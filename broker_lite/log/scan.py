@@ -21,6 +21,7 @@ from zlib import crc32
 from crc32c import crc32c
 
 from broker_lite.errors import CorruptMessage
+from broker_lite.log.layout import MAX_RELATIVE
 from broker_lite.records.batch import CRC_FROM, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 
 HEADER_CHUNK = 8 << 10
@@ -70,7 +71,7 @@ def step_at(chunk: bytes, at: int, position: int, end: int) -> Step:
         max_timestamp = _OLD_TIMESTAMP.unpack_from(chunk, at)[0] if magic == 1 else -1
     else:
         raise Damaged(position, f"magic {magic} and length {length} are no batch")
-    if base < 0 or position + size > end:
+    if position + size > end:
         raise Damaged(position, f"a batch at offset {base} of {size} bytes, {end - position} are there")
     return Step(position, size, base, last, epoch, max_timestamp, magic, crc)
 
@@ -85,6 +86,8 @@ def steps(file: Readable, position: int, end: int) -> Iterator[Step]:
             chunk_at = position
             at = 0
         step = step_at(chunk, at, position, end)
+        if step.base < 0:
+            raise Damaged(position, f"offset {step.base}")
         yield step
         position += step.size
 
@@ -115,37 +118,49 @@ def is_intact(step: Step, body: memoryview) -> bool:
     return crc32(body[16:]) == step.crc
 
 
-def checked(file: Readable, position: int, end: int, *, at_least: int) -> Iterator[tuple[Step, memoryview]]:
-    """Like `whole`, with checksums right and offsets that rise from `at_least` on."""
+def checked(
+    file: Readable, position: int, end: int, *, base: int, consecutive_from: int | None
+) -> Iterator[tuple[Step, memoryview]]:
+    """Like `whole`, with checksums right and offsets that rise from `base` on, as far as an index can say.
+
+    From `consecutive_from` on no offset may be missing: that part was never compacted.  Offsets lie outside the
+    checksum, so this is how a wrong one is found.
+    """
+    due = base
+    known = position == 0
     for step, body in whole(file, position, end):
-        if step.base < at_least:
-            raise Damaged(step.position, f"offset {step.base} where {at_least} or more is due")
+        if step.base < due or step.last - base > MAX_RELATIVE:
+            raise Damaged(step.position, f"offset {step.base} where {due} is due")
+        if known and consecutive_from is not None and step.base > due >= consecutive_from:
+            raise Damaged(step.position, f"offset {step.base} where {due} is due")
         if not is_intact(step, body):
             raise Damaged(step.position, f"the batch at offset {step.base} has another checksum than {step.crc}")
         yield step, body
-        at_least = step.last + 1
+        due = step.last + 1
+        known = True
 
 
-def intact_after(file: Readable, position: int, end: int, *, at_least: int) -> int | None:
-    """Where, past a damaged place, an intact batch starts; None if there is none: the damage is a torn tail.
+def intact_after(file: Readable, position: int, end: int) -> int | None:
+    """Where, from a damaged place on, an intact batch starts; None if there is none: the damage is a torn tail.
 
-    Every byte is a candidate, because the length that would lead to the next batch may be what is damaged.
+    One with a wrong offset counts: it was written whole.  Every byte is a candidate, because the length that would
+    lead to the next batch may be what is damaged.
     """
     overlap = HEADER_SIZE
     while position < end:
         chunk = file.pread(position, min(BODY_CHUNK + overlap, end - position))
-        at = chunk.find(b"\x02", 16)
+        at = chunk.find(MAGIC, 16)
         while at >= 0:
             start = at - 16
             try:
                 step = step_at(chunk, start, position + start, end)
             except Damaged:
                 step = None
-            if step is not None and step.magic == MAGIC and at_least <= step.base <= at_least + (1 << 40):
+            if step is not None:
                 body = file.pread(step.position, step.size)
                 if len(body) == step.size and is_intact(step, memoryview(body)):
                     return step.position
-            at = chunk.find(b"\x02", at + 1)
+            at = chunk.find(MAGIC, at + 1)
         if len(chunk) <= overlap:
             return None
         position += len(chunk) - overlap

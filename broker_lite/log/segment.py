@@ -229,11 +229,16 @@ class Segment:
         self._reset(0)
         try:
             for step in steps(self.file, 0, size):
-                self.note(step.size, step.last, step.max_timestamp)
+                self._note_again(step)
         except Damaged:
             pass
         finally:
             self.size, self.next_offset = size, next_offset
+
+    def _note_again(self, step: Step) -> None:
+        if not self.base <= step.base <= step.last <= self.base + layout.MAX_RELATIVE:
+            raise Damaged(step.position, f"offset {step.base} in a segment that begins with {self.base}")
+        self.note(step.size, step.last, step.max_timestamp)
 
     def _reset(self, entries: int) -> None:
         """Go back to an index entry, as if what lies after it were not there yet."""
@@ -267,13 +272,15 @@ class Segment:
             self.size, self.since_entry = position, 0
             for step in steps(self.file, position, size):
                 self.size = step.position
-                self.note(step.size, step.last, step.max_timestamp)
+                self._note_again(step)
         finally:
             self.size = size
         self._top = max(top, self._top or top, key=lambda one: one[0])
 
-    def recover(self, from_offset: int) -> Iterator[tuple[Step, memoryview]]:
+    def recover(self, from_offset: int, *, consecutive: bool) -> Iterator[tuple[Step, memoryview]]:
         """Check every batch from `from_offset` on and index it anew; ends with Damaged where one is not intact.
+
+        `consecutive`: from there on no offset may be missing.
 
         Afterwards, and at each step, `size` and `next_offset` say how far the file is good.
         """
@@ -284,7 +291,8 @@ class Segment:
             if entries and (self._checked_position(entries - 1) < 0 or not self._keeps_its_times(entries)):
                 entries = 0
         self._reset(entries)
-        for step, body in checked(self.file, self.size, end, at_least=self.base):
+        consecutive_from = from_offset if consecutive else None
+        for step, body in checked(self.file, self.size, end, base=self.base, consecutive_from=consecutive_from):
             self.note(step.size, step.last, step.max_timestamp)
             yield step, body
 

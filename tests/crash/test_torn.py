@@ -238,3 +238,27 @@ def test_the_latest_epoch_does_not_fall_when_its_records_are_lost(path: Path) ->
     assert log.end < 23
     assert log.epochs.entries == [(0, 0), (9, log.end)]
     assert log.epochs.end_offset_for(0, log.end) == (0, Offset(log.end))
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["recovery point known", "recovery point lost"])
+def test_a_bit_flipped_at_any_byte_deletes_nothing_intact_and_serves_nothing_wrong(path: Path, known: bool) -> None:
+    whole = (path / LOG).read_bytes()
+    starts = [0, *ends(whole)]
+    chosen = random.Random(3)
+    for byte in range(len(whole)):
+        number = max(n for n, start in enumerate(starts) if start <= byte)
+        flipped = bytearray(whole)
+        flipped[byte] ^= 1 << chosen.randrange(8)
+        reset(path, bytes(flipped))
+        log = open_log(path, recovery_point=0 if known else None)
+        in_batch = byte - starts[number]
+        if in_batch in range(12, 16) or (in_batch in range(8) and not known):
+            assert (path / LOG).read_bytes() == flipped  # outside the checksum
+        elif number == 11 and in_batch >= 8:
+            assert log.recovered.torn is not None
+            assert read_all(log) == whole[: starts[11]]
+        else:
+            assert log.recovered.damage is not None
+            assert read_all(log) == whole[: starts[number]]
+            assert (path / LOG).read_bytes() == flipped
+        log.close(clean=False)
