@@ -16,6 +16,9 @@ from broker_lite.ids import check_topic_name
 
 _TOPIC = re.compile(r"(?P<name>[^:,=]*)(?::(?P<partitions>[^,=]*))?(?:,(?P<rest>.*))?", re.DOTALL)
 
+MOST_PARTITIONS = 10_000
+"""Kafka's controller makes no more in one request."""
+
 
 class Durability(Enum):
     """What an acknowledged write survives."""
@@ -94,6 +97,8 @@ def parse_topic(text: str) -> TopicAtStart:
         if not found["partitions"].isascii() or not found["partitions"].isdecimal() or int(found["partitions"]) < 1:
             raise StartRefused(f"--topic {text!r}: {found['partitions']!r} is not a number of partitions")
         partitions = int(found["partitions"])
+        if partitions > MOST_PARTITIONS:
+            raise StartRefused(f"--topic {text!r}: at most {MOST_PARTITIONS} partitions can be made at once")
     configs: dict[str, str] = {}
     key = ""
     for part in (found["rest"] or "").split(",") if found["rest"] is not None else ():
