@@ -42,6 +42,8 @@ _STAMP = struct.Struct(">qii").pack
 STAMPED = 16
 _REMEMBERED = 32
 """Positions of this many batches, and up to as many before them, are known without a look."""
+_WORTH_SAVING = 128
+"""Index entries that wait while syncs come fast; without them a recovery begins half a MiB earlier."""
 
 
 class Log:
@@ -338,7 +340,7 @@ class Log:
         job = SyncJob(self.disk, upto=self.end)
         for segment in self._segments:
             if segment.next_offset > self.recovery_point and segment.size:
-                self._save_index(segment)
+                self._save_index(segment, at_least=_WORTH_SAVING if segment is self._active else 1)
                 job.add_file(segment.file)
                 if segment is not self._active:
                     job.add_paths(segment.path.with_suffix(suffix) for suffix in _SEALED_WITH)
@@ -371,9 +373,9 @@ class Log:
         """Bring the index files up to date. Caches: if the disk refuses, they are made again some day."""
         self._save_index(self._active)
 
-    def _save_index(self, segment: Segment, *, final: bool = False) -> None:
+    def _save_index(self, segment: Segment, *, final: bool = False, at_least: int = 1) -> None:
         try:
-            segment.save_index(final=final)
+            segment.save_index(final=final, at_least=at_least)
         except OSError:
             return
 

@@ -89,14 +89,17 @@ class Segment:
         self.size += size
         self.next_offset = last + 1
 
-    def save_index(self, *, final: bool = False) -> None:
-        """Write what the index files lack; `final` adds the highest timestamp, as at a roll or a clean stop."""
-        if self._index is None and not final:
-            return
+    def save_index(self, *, final: bool = False, at_least: int = 1) -> None:
+        """Write what the index files lack, if it is worth it: `at_least` entries.
+
+        `final` adds the highest timestamp, as at a roll or a clean stop, and leaves both files behind in any case.
+        """
         if final:
             top = self.top
             self.index.add_time(top[0], top[1] - self.base)
-        self.index.save(self.disk, self.path)
+            self.index.save(self.disk, self.path)
+        elif self._index is not None and self._index.pending >= at_least:
+            self._index.save(self.disk, self.path)
 
     def forget_index(self) -> None:
         """Sealed segments only: the files say it all."""
