@@ -116,9 +116,9 @@ class Key(Generic[T_co]):
         high = "" if self.high is None else f",{self.high:g}"
         return f"[{low},...{high}]" + ("" if self.besides is None else f" or {self.besides}")
 
-    def default_for(self, name: str, *, doc: str | None = None) -> Key[T_co]:
+    def default_for(self, name: str) -> Key[T_co]:
         """The broker's key that gives this topic key its default: same type, bounds and default under another name."""
-        about = doc or f"Default of the topic key {self.name}. {self.doc}"
+        about = f"Default of the topic key {self.name}. {self.doc}"
         return replace(self, name=name, scope=Scope.BROKER, doc=about, synonyms=())
 
 

@@ -7,7 +7,7 @@ is every interface; an IPv6 address stands in brackets; port 0 is any free port.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from broker_lite.config.broker import (
@@ -86,8 +86,8 @@ def opened(settings: Settings) -> list[Listener]:
 def advertised(settings: Settings, listeners: Sequence[Listener]) -> dict[str, Listener]:
     """What clients are told, by listener name. Port 0 stands for the port that the listener got.
 
-    A listener that is missing here tells its own address (see `told`).  If a stronger source than the one that
-    advertises has named the listeners, what was advertised for others does not count: an image may bring defaults.
+    A client on a listener that is missing here is told the address it came in by.  If a stronger source than the one
+    that advertises has named the listeners, what was advertised for others does not count: an image may bring defaults.
     """
     controllers = {name.upper() for name in settings.get(CONTROLLER_LISTENER_NAMES)}
     names = {listener.name for listener in listeners}
@@ -107,16 +107,6 @@ def advertised(settings: Settings, listeners: Sequence[Listener]) -> dict[str, L
             raise StartRefused(f"advertised.listeners names {listener.name} twice")
         found[listener.name] = listener
     return found
-
-
-def told(bound: Listener, advertised: Mapping[str, Listener], came_in_by: tuple[str, int]) -> tuple[str, int]:
-    """The address that a client on `bound` is told: the advertised, else the bound, else the one it came in by."""
-    wanted = advertised.get(bound.name)
-    if wanted is not None:
-        return wanted.host, wanted.port or bound.port
-    if bound.everywhere:
-        return came_in_by
-    return bound.host, bound.port
 
 
 def _source(settings: Settings, key: Key[object]) -> Source:

@@ -92,9 +92,6 @@ class Settings:
         self._values.clear()
         self.version += 1
 
-    def layer(self, source: Source) -> Mapping[str, str]:
-        return self._layers.get(source, {})
-
     def get(self, key: Key[T]) -> T:
         try:
             return cast(T, self._values[key.name])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_lite.config.listeners import Listener, advertised, named, opened, parse_listener, told
+from broker_lite.config.listeners import Listener, advertised, named, opened, parse_listener
 from broker_lite.config.sources import Settings, Source
 from broker_lite.errors import StartRefused
 
@@ -102,13 +102,3 @@ def test_what_an_image_advertises_for_listeners_that_a_flag_replaced_does_not_co
         }
     )
     assert advertised(both, opened(both)) == {}
-
-
-def test_a_client_is_told_the_advertised_address_else_the_bound_one_else_where_it_came_in() -> None:
-    bound = Listener("PLAINTEXT", "127.0.0.1", 1234)
-    everywhere = Listener("PLAINTEXT", "", 1234)
-    came_in_by = ("10.0.0.7", 1234)
-    assert told(bound, {"PLAINTEXT": Listener("PLAINTEXT", "broker", 29092)}, came_in_by) == ("broker", 29092)
-    assert told(bound, {"PLAINTEXT": Listener("PLAINTEXT", "broker", 0)}, came_in_by) == ("broker", 1234)
-    assert told(bound, {}, came_in_by) == ("127.0.0.1", 1234)
-    assert told(everywhere, {}, came_in_by) == ("10.0.0.7", 1234)
