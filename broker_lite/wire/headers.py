@@ -3,7 +3,7 @@
 A request says which API and version it speaks, a number to find its answer by, and who is asking;
 if that version is flexible, tagged fields follow.  The client's name keeps its old form even then.
 A response has the number, and tagged fields if flexible; but ApiVersions never has them, because
-its reader does not know yet what the broker can speak.  (1.3 µs to read one, 0.3 µs to write one.)
+its reader does not know yet what the broker can speak.  (1.3 µs to read one, 0.1 µs to write one.)
 """
 
 from __future__ import annotations
