@@ -9,7 +9,7 @@ PORT   ?= 9092
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run check lint test venv venv-dev clean
+.PHONY: help run check docs lint test venv venv-dev clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -22,6 +22,9 @@ check: venv-dev  ## lint, types and unit tests
 
 test: venv-dev  ## everything, with the time of each part
 	@$(BIN)/python -m tests.support.parts all
+
+docs: venv-dev  ## bring the generated tables of README.md and docs/ up to date
+	@$(BIN)/python -m tests.support.generated
 
 lint: venv-dev  ## lint and types alone
 	@$(BIN)/python -m tests.support.parts lint
