@@ -198,8 +198,10 @@ class Log:
     def roll_if_old(self, now_ms: int) -> bool:
         """For upkeep: seal an active segment that nobody writes to any more, so that it can grow too old to keep.
 
-        By our own clock: records from the past must not roll a segment at every look.
+        By our own clock: records from the past must not roll a segment at every look.  Index files are brought up to
+        date on the way, for those who look at the folder of a running broker.
         """
+        self.save_indexes()
         active = self._active
         if self._offline or not active.size or now_ms - active.created_ms <= self.settings.segment_ms:
             return False
