@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from tests.clients.client import EARLIEST, LATEST, READ_SECONDS, Client, ClientError, Headers, Record, Start
 
@@ -73,6 +74,9 @@ class Kcat(Client):
 
     def list_topics(self) -> list[str]:
         return [str(each["topic"]) for each in self._listing()]
+
+    def partitions_of(self, topic: str) -> int:
+        return len(cast("list[object]", self._listing("-t", topic)[0]["partitions"]))
 
     def produce(
         self,
