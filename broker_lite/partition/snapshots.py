@@ -138,6 +138,8 @@ def parse_batches(data: bytes) -> dict[tuple[int, int], list[Remembered]]:
         while pos < len(body):
             producer_id, epoch, count = _PRODUCER.unpack_from(body, pos)
             pos += _PRODUCER.size
+            if count < 0:
+                raise ValueError(f"producer {producer_id} has {count} batches")
             until = pos + count * _BATCH.size
             found[producer_id, epoch] = [
                 Remembered(*_BATCH.unpack_from(body, at)) for at in range(pos, until, _BATCH.size)
