@@ -76,6 +76,11 @@ class Finder:
                 if step.max_timestamp >= timestamp and step.last >= start:
                     yield Batch.at(body)
 
+    def top(self) -> tuple[int, int]:
+        """The highest timestamp, -1 if none, and the last offset of the first batch that has it."""
+        tops = [segment.top for segment in self._segments if segment.size]
+        return max(tops, key=lambda one: one[0], default=(-1, 0))
+
     def keep_warm(self, segment: Segment) -> None:
         """Sealed segments that were looked into lately keep their index; the oldest of them forgets it."""
         if segment is self._segments[-1] or segment in self._warm:

@@ -19,8 +19,10 @@ The log is told the time, and has no lock: it belongs to one thread.  A `SyncJob
 
 from __future__ import annotations
 
+import errno
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from broker_lite.errors import CorruptMessage, OffsetOutOfRange, StorageFailed
@@ -42,6 +44,8 @@ _STAMP = struct.Struct(">qii").pack
 STAMPED = 16
 _REMEMBERED = 32
 """Positions of this many batches, and up to as many before them, are known without a look."""
+_NOT_EVEN_OPENED = (errno.EMFILE, errno.ENFILE)
+"""Descriptors ran out: nothing was written, and when connections end it will work again."""
 _WORTH_SAVING = 128
 """Index entries that wait while syncs come fast; without them a recovery begins half a MiB earlier."""
 
@@ -104,19 +108,18 @@ class Log:
         try:
             new = not disk.exists(path)
             disk.mkdir(path)
-            interval = settings.index_interval_bytes
             opened = open_segments(
                 disk,
                 path,
                 clean=clean,
                 recovery_point=recovery_point,
                 log_start=log_start,
-                interval=interval,
+                interval=settings.index_interval_bytes,
                 now_ms=now_ms,
             )
             log = cls(path, disk, settings, opened, new=new)
             names = map(layout.parse_file_name, disk.list(path))
-            log.aborted.load([name[0] for name in names if name is not None and name[1] == layout.TXN_INDEX])
+            log.aborted.load([name[0] for name in names if name and name[1] == layout.TXN_INDEX])
             log._settle(recovery_point, log_start, now_ms)
         except OSError as error:
             raise StorageFailed(f"cannot open {path}: {error}") from error
@@ -124,7 +127,7 @@ class Log:
 
     def _settle(self, recovery_point: int | None, log_start: int | None, now_ms: int) -> None:
         """What the checkpoints say of a log that was just opened."""
-        if self.recovered.scanned_from is not None:
+        if self.recovered.scanned_from is not None and self.recovered.damage is None:
             self.aborted.truncate_end(self.end)
         if log_start is not None and log_start > self.end and self.recovered.damage is None:
             # All that is left was deleted before, and its end was never synced: go on where the log should start.
@@ -165,7 +168,8 @@ class Log:
         """A write failed half way. Always raises."""
         active = self._active
         try:
-            active.file.truncate(active.size)
+            if error.errno not in _NOT_EVEN_OPENED:
+                active.file.truncate(active.size)
         except OSError as again:
             self._offline = f"{active.path.name} could not be cut back to {active.size} bytes: {again}"
         raise StorageFailed(f"cannot append to {active.path.name}: {error}") from error
@@ -180,8 +184,7 @@ class Log:
                 active.file.sync()
             if self.on_roll is not None:
                 self.on_roll(self.end)
-            interval = self.settings.index_interval_bytes
-            fresh = Segment.create(self.disk, self.path, self.end, interval=interval, now_ms=now_ms)
+            fresh = self._new_segment(self.end, now_ms)
             if self.settings.sync_rolls:
                 self.disk.sync_dir(self.path)
         except OSError as error:
@@ -194,6 +197,10 @@ class Log:
         self._recent, self._before = {}, {}
         self._finder.keep_warm(active)
         return fresh
+
+    def _new_segment(self, base: Offset, now_ms: int) -> Segment:
+        interval = self.settings.index_interval_bytes
+        return Segment.create(self.disk, self.path, base, interval=interval, now_ms=now_ms)
 
     def roll_if_old(self, now_ms: int) -> bool:
         """For upkeep: seal an active segment that nobody writes to any more, so that it can grow too old to keep.
@@ -227,9 +234,9 @@ class Log:
         if position is None:
             position = self._before.get(offset)
         active = self._active
-        if position is not None and end >= self.end and active.size - position <= max_bytes:
-            return self._slice(active, position, active.size)
         try:
+            if position is not None and end >= self.end and active.size - position <= max_bytes:
+                return self._slice(active, position, active.size)
             return self._look_up(offset, position, max_bytes, end, at_least_one)
         except OSError as error:
             raise StorageFailed(f"cannot read {self.path.name} at offset {offset}: {error}") from error
@@ -275,9 +282,8 @@ class Log:
 
     def max_timestamp(self) -> tuple[int, Offset] | None:
         """The highest timestamp in the log and the last offset of the first batch that has it."""
-        tops = [segment.top for segment in self._segments if segment.size]
-        top = max(tops, key=lambda one: one[0], default=(-1, 0))
-        return (top[0], Offset(top[1])) if top[0] >= 0 else None
+        timestamp, offset = self._finder.top()
+        return (timestamp, Offset(offset)) if timestamp >= 0 else None
 
     # --- what it is -----------------------------------------------------------------------------------------------
 
@@ -324,8 +330,7 @@ class Log:
         remove_segment_files(self.disk, self.path, segment.base)
 
     def _replace_all(self, start: Offset, now_ms: int) -> None:
-        interval = self.settings.index_interval_bytes
-        fresh = Segment.create(self.disk, self.path, start, interval=interval, now_ms=now_ms)
+        fresh = self._new_segment(start, now_ms)
         for segment in self._segments:
             self._drop(segment)
         self._segments[:] = [fresh]
@@ -359,27 +364,25 @@ class Log:
     def flush(self) -> None:
         """Sync here and now."""
         job = self.unflushed()
-        if job is not None:
-            try:
+        try:
+            if job is not None:
                 job.run()
-            except StorageFailed as error:
-                self.go_offline(str(error))
-                raise
-            self.flushed(job.upto)
+                self.flushed(job.upto)
+        except StorageFailed as error:
+            self.go_offline(str(error))
+            raise
 
     def go_offline(self, reason: str) -> None:
         """A sync failed: what was written since the last one may be gone, so nothing is promised any more."""
         self._offline = self._offline or reason
 
     def save_indexes(self) -> None:
-        """Bring the index files up to date. Caches: if the disk refuses, they are made again some day."""
+        """Bring the index files up to date. If the disk refuses, they are made again some day."""
         self._save_index(self._active)
 
     def _save_index(self, segment: Segment, *, final: bool = False, at_least: int = 1) -> None:
-        try:
+        with suppress(OSError):
             segment.save_index(final=final, at_least=at_least)
-        except OSError:
-            return
 
     def close(self, clean: bool) -> None:
         """`clean`: everything is synced and the next open may believe the files. Else as if the power went."""

@@ -29,6 +29,7 @@ from broker_lite.log.disk import Disk
 from broker_lite.log.epochs import LeaderEpochs
 from broker_lite.log.scan import Damaged, intact_after
 from broker_lite.log.segment import Segment
+from broker_lite.records.batch import MAGIC
 
 _LEFTOVERS = (".tmp", layout.DELETED, layout.CLEANED)
 _EPOCHS_CHECKED_WHEN_CLEAN = 4
@@ -154,8 +155,13 @@ def _is_torn(segment: Segment, later: list[Segment], error: Damaged, *, length: 
         segment.next_offset >= point
         and not any(one.size for one in later)
         and error.position == segment.size < length
-        and intact_after(segment.file, error.position, length) is None
+        and intact_after(segment.file, error.position, length, old=_is_old(segment)) is None
     )
+
+
+def _is_old(segment: Segment) -> bool:
+    """Whether a very old Kafka may have written it: what is good of it does not begin with a batch of today."""
+    return not segment.size or segment.header(0).magic != MAGIC
 
 
 def _cut(disk: Disk, folder: Path, segment: Segment, empty: list[Segment], *, length: int) -> Torn:

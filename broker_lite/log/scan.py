@@ -140,28 +140,38 @@ def checked(
         known = True
 
 
-def intact_after(file: Readable, position: int, end: int) -> int | None:
+def intact_after(file: Readable, position: int, end: int, *, old: bool) -> int | None:
     """Where, from a damaged place on, an intact batch starts; None if there is none: the damage is a torn tail.
 
     One with a wrong offset counts: it was written whole.  Every byte is a candidate, because the length that would
-    lead to the next batch may be what is damaged.
+    lead to the next batch may be what is damaged.  `old`: messages of magic 0 and 1 may be there, too.
     """
     overlap = HEADER_SIZE
     while position < end:
         chunk = file.pread(position, min(BODY_CHUNK + overlap, end - position))
-        at = chunk.find(MAGIC, 16)
-        while at >= 0:
-            start = at - 16
-            try:
-                step = step_at(chunk, start, position + start, end)
-            except Damaged:
-                step = None
-            if step is not None:
-                body = file.pread(step.position, step.size)
-                if len(body) == step.size and is_intact(step, memoryview(body)):
-                    return step.position
-            at = chunk.find(MAGIC, at + 1)
+        if chunk.strip(b"\0"):
+            for magic in (MAGIC, 1, 0) if old else (MAGIC,):
+                for start in _candidates(chunk, magic):
+                    if _intact_at(file, chunk, start, position + start, end):
+                        return position + start
         if len(chunk) <= overlap:
             return None
         position += len(chunk) - overlap
     return None
+
+
+def _candidates(chunk: bytes, magic: int) -> Iterator[int]:
+    """Where a header with this magic may start."""
+    at = chunk.find(magic, 16)
+    while at >= 0:
+        yield at - 16
+        at = chunk.find(magic, at + 1)
+
+
+def _intact_at(file: Readable, chunk: bytes, start: int, position: int, end: int) -> bool:
+    try:
+        step = step_at(chunk, start, position, end)
+    except Damaged:
+        return False
+    body = file.pread(position, step.size)
+    return len(body) == step.size and is_intact(step, memoryview(body))

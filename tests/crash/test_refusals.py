@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import errno
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from broker_lite.errors import StorageFailed
 from broker_lite.ids import Offset
+from broker_lite.log.disk import RealDisk
 from tests.crash.faulty_disk import FaultyDisk
 from tests.log.building import NOW, append, fill, open_log, read_all
 
@@ -113,3 +118,33 @@ def test_a_deletion_that_is_refused_can_be_repeated(tmp_path: Path) -> None:
     log.truncate_start(Offset(21))
     log.close(clean=False)
     assert open_log(tmp_path / "t-0", log_start=21, segment_bytes=300).start == 21
+
+
+def test_a_log_without_a_descriptor_left_works_again_when_there_is_one(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "t-0")
+    fill(log, 3)
+    end = log.end
+    log.segments[0].file.close()
+    log = open_log(tmp_path / "t-0", RealDisk(max_open=16), clean=False)
+    log.segments[0].file.drop()  # type: ignore[attr-defined]
+    log.epochs.assign(5, log.end, sync=False)
+    with no_descriptors_left():
+        for attempt in range(2):
+            with pytest.raises(StorageFailed, match="Too many open files"):
+                append(log, epoch=5 + attempt)
+        with pytest.raises(StorageFailed, match="Too many open files"):
+            log.read(Offset(0), max_bytes=1000, end=log.end)
+    assert append(log, epoch=7) == end
+    assert log.read(Offset(0), max_bytes=1000, end=log.end) is not None
+
+
+@contextmanager
+def no_descriptors_left() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.open(os.devnull, os.O_RDONLY)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

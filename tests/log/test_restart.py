@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker_lite.log.disk import RealDisk
-from tests.log.building import NOW, append, fill, open_log, read_all
+from tests.log.building import NOW, append, fill, open_log, read_all, read_bytes
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -103,3 +103,26 @@ def test_one_process_has_the_folder(tmp_path: Path) -> None:
         RealDisk().lock(tmp_path / ".lock")
     lock.release()
     RealDisk().lock(tmp_path / ".lock").release()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_messages_of_magic_0_and_1_that_an_old_kafka_left_are_stepped_over_and_kept(
+    tmp_path: Path, clean: bool
+) -> None:
+    v0 = bytes.fromhex("0000000000000000 00000013 87A77AB2 00 00 FFFFFFFF 00000005 68656C6C6F")
+    v1 = bytes.fromhex("0000000000000001 0000001B 1667D8AD 01 00 0000018F125C7400 FFFFFFFF 00000005 68656C6C6F")
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / "00000000000000000000.log").write_bytes(v0 + v1)
+    log = open_log(tmp_path / "t-0", clean=clean)
+    assert (log.end, log.max_timestamp()) == (2, (1714000000000, 1))
+    assert read_bytes(log, 0) == v0 + v1
+    assert read_bytes(log, 1) == v1
+    assert append(log) == 2
+    (tmp_path / "t-0" / "00000000000000000000.log").write_bytes(v0 + v1[:-1] + b"x")
+    log = open_log(tmp_path / "t-0")
+    assert log.end == 1
+    assert log.recovered.torn is not None
+    (tmp_path / "t-0" / "00000000000000000000.log").write_bytes(v0[:-1] + b"x" + v1)
+    log = open_log(tmp_path / "t-0")
+    assert log.end == 0
+    assert log.recovered.damage is not None
