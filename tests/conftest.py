@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.broker import BrokerProcess
 
-PARTS = ("containers", "packaging", "docs", "kafka", "clients", "slow")
+PARTS = ("containers", "packaging", "docs", "spark", "kafka", "clients", "slow")
 """Parts besides `unit`; a test that bears two of the markers belongs to the first one named here."""
 MAY_BE_SKIPPED = ("containers", "needs_root")
 FULL = os.environ.get("CI") == "true"

@@ -13,7 +13,8 @@ import broker_lite
 HOUSE = Path(broker_lite.__file__).parent
 BELOW = {  # every room may use the rooms right below it, what is below those, and the porch
     "__main__": ["cli"],
-    "cli": ["server", "client"],
+    "cli": ["server", "client", "pipeline"],
+    "pipeline": ["client", "log"],
     "server": ["apis"],
     "apis": ["broker"],
     "broker": ["partition", "coordinator"],

@@ -86,6 +86,7 @@ REST: list[Part] = [
     ("docs", tests("docs")),
     ("clients", tests("clients")),
     ("kafka", tests("kafka")),
+    ("spark", tests("spark")),
     ("slow", tests("slow")),
     ("containers", tests("containers")),
 ]

@@ -1,0 +1,1 @@
+"""The pipeline: the decoder on its own, and everything that stands on it."""
