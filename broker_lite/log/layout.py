@@ -35,6 +35,7 @@ from crc32c import crc32c
 from broker_lite.ids import TopicId, TopicPartition, format_topic_id, parse_topic_id
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
+INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 TORN, CORRUPT, DELETED, CLEANED, SWAP = ".torn", ".corrupt", ".deleted", ".cleaned", ".swap"
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"

@@ -350,7 +350,7 @@ class Log:
                 self._save_index(segment, at_least=_WORTH_SAVING if segment is self._active else 1)
                 job.add_file(segment.file)
                 if segment is not self._active:
-                    job.add_paths(segment.path.with_suffix(suffix) for suffix in _SEALED_WITH)
+                    job.add_paths(segment.path.with_suffix(suffix) for suffix in layout.INDEXES)
         if self._new_files:
             job.add_folders(self.path, self.path.parent)
         return job
@@ -396,6 +396,3 @@ class Log:
         finally:
             for segment in self._segments:
                 segment.file.close()
-
-
-_SEALED_WITH = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX)
