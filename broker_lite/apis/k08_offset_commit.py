@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from broker_lite.apis.registry import Context, serves
-from broker_lite.coordinator.groups.coordinator import Commit, Committer
+from broker_lite.coordinator.groups.committing import Commit, Committer
 from broker_lite.errors import BrokerError, ErrorCode
 from broker_lite.ids import TopicId
 from broker_lite.wire.messages.k08_offset_commit import (
@@ -26,7 +26,7 @@ from broker_lite.wire.messages.k08_offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-_FIRST_WITH_MISSING_GROUP = 9
+_FIRST_WITH_EPOCHS = 9
 _FIRST_BY_ID = 10
 
 
@@ -86,7 +86,7 @@ def offset_commit(ctx: Context, req: OffsetCommitRequest) -> OffsetCommitRespons
             who,
             commits,
             retention_ms=req.retention_time_ms,
-            group_may_be_missing=ctx.version >= _FIRST_WITH_MISSING_GROUP,
+            knows_epochs=ctx.version >= _FIRST_WITH_EPOCHS,
         )
     except BrokerError as refused:
         codes = [ctx.code(refused)] * len(wanted)

@@ -12,6 +12,7 @@ because "no offset" would be a lie that makes consumers start from the wrong pla
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 import anyio
@@ -20,8 +21,9 @@ import structlog
 
 from broker_lite.config import coordination as keys
 from broker_lite.coordinator.decision import Decision, Record
-from broker_lite.coordinator.groups.classic import ClassicGroup
-from broker_lite.coordinator.groups.coordinator import Commit, Committer, Groups
+from broker_lite.coordinator.groups.committing import Commit, Committer
+from broker_lite.coordinator.groups.coordinator import Group, Groups
+from broker_lite.coordinator.groups.heartbeat import Beat, Beaten
 from broker_lite.coordinator.groups.members import Join, Joined, Sync, Synced
 from broker_lite.coordinator.groups.settings import MINUTES, GroupSettings
 from broker_lite.errors import (
@@ -59,6 +61,7 @@ RECORDS_A_TURN = 2000
 """How many records are replayed before others get the loop."""
 
 
+@lru_cache(maxsize=10_000)
 def java_hash(text: str) -> int:
     """Java's String.hashCode: over UTF-16 units, in 32 bits with a sign."""
     units = text.encode("utf-16-be", "surrogatepass")
@@ -84,6 +87,11 @@ def group_settings(settings: Settings) -> GroupSettings:
         metadata_max=get(keys.OFFSET_METADATA_MAX_BYTES),
         retention_ms=get(keys.OFFSETS_RETENTION_MINUTES) * MINUTES,
         retention_check_ms=get(keys.OFFSETS_RETENTION_CHECK_INTERVAL_MS),
+        consumer_session_ms=get(keys.GROUP_CONSUMER_SESSION_TIMEOUT_MS),
+        consumer_heartbeat_ms=get(keys.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS),
+        consumer_max_size=get(keys.GROUP_CONSUMER_MAX_SIZE),
+        assignors=get(keys.GROUP_CONSUMER_ASSIGNORS),
+        migration=get(keys.GROUP_CONSUMER_MIGRATION_POLICY),
     )
 
 
@@ -142,7 +150,7 @@ class GroupCoordinator:
 
     async def _load(self) -> None:
         for index in sorted(self._loading):
-            groups = Groups(self.settings)
+            groups = Groups(self.settings, self._broker.topics)
             count = 0
             for batch in self._partition(index).log.batches(Offset(0)):
                 before = count
@@ -211,10 +219,17 @@ class GroupCoordinator:
         index, groups = self._of(group)
         return self._carry_out(index, groups, groups.leave(group, leaving, **self._now()))
 
+    # ---- the consumer protocol
+
+    def beat(self, asked: Beat) -> Beaten:
+        """Written when this returns; see `when_durable`."""
+        index, groups = self._of(asked.group)
+        return self._carry_out(index, groups, groups.beat(asked, **self._now()))
+
     # ---- offsets
 
     def commit(
-        self, group: str, who: Committer, commits: Iterable[Commit], *, retention_ms: int, group_may_be_missing: bool
+        self, group: str, who: Committer, commits: Iterable[Commit], *, retention_ms: int, knows_epochs: bool
     ) -> list[ErrorCode]:
         """One code for each. Written when this returns; see `when_durable`."""
         index, groups = self._of(group)
@@ -224,7 +239,7 @@ class GroupCoordinator:
             commits,
             **self._now(),
             retention_ms=retention_ms,
-            group_may_be_missing=group_may_be_missing,
+            knows_epochs=knows_epochs,
         )
         return self._carry_out(index, groups, decision)
 
@@ -258,7 +273,7 @@ class GroupCoordinator:
         """The coordinator of this group, for questions. 14 while it loads."""
         return self._of(group)[1]
 
-    def __iter__(self) -> Iterator[ClassicGroup]:
+    def __iter__(self) -> Iterator[Group]:
         """All groups. 14 while one of them may not be loaded yet."""
         if self._loading:
             raise CoordinatorLoadInProgress(f"{len(self._loading)} partitions are loading")
@@ -297,7 +312,7 @@ class GroupCoordinator:
         if groups is None:
             if index in self._loading:
                 raise CoordinatorLoadInProgress(f"the offsets of group {group} are being loaded")
-            groups = self._parts[index] = Groups(self.settings)
+            groups = self._parts[index] = Groups(self.settings, self._broker.topics)
         return index, groups
 
     def _partition(self, index: int) -> Partition:

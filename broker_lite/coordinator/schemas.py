@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from broker_lite.coordinator.decision import Record
 from broker_lite.errors import Malformed
 from broker_lite.wire.codec import decode, encode_bytes
+from broker_lite.wire.primitives import read_unsigned_varint, unsigned_varint
 from broker_lite.wire.schema import (
     ZERO_UUID,
     Bytes,
@@ -21,6 +22,7 @@ from broker_lite.wire.schema import (
     String,
     Uuid,
     field,
+    fields_of,
     message,
     since,
     spec_of,
@@ -121,7 +123,7 @@ class ClassicProtocol:
     metadata: Bytes
 
 
-@struct
+@message(key=None, versions="0", flexible="0+")
 class ClassicMemberMetadata:
     session_timeout_ms: Int32
     supported_protocols: list[ClassicProtocol]
@@ -138,6 +140,20 @@ class ConsumerGroupMemberMetadataValue:
     rebalance_timeout_ms: Int32 = -1
     server_assignor: String | None
     classic_member_metadata: ClassicMemberMetadata | None = field(tag=0, default=None)
+
+
+@message(key=None, versions="0", flexible="0+")
+class _MemberBody:
+    """The same without its tagged field, see `_write_member`."""
+
+    instance_id: String | None
+    rack_id: String | None
+    client_id: String
+    client_host: String
+    subscribed_topic_names: list[String]
+    subscribed_topic_regex: String | None
+    rebalance_timeout_ms: Int32 = -1
+    server_assignor: String | None
 
 
 @message(key=None, versions="0")
@@ -231,11 +247,11 @@ _SHORT: Final = binary.Struct(">h")
 def record(key: object, value: object, *, version: int | None = None) -> Record:
     kind = _BY_KEY[type(key)]
     version = kind.version if version is None else version
-    return Record(
-        _SHORT.pack(kind.number) + encode_bytes(key, 0),
-        _SHORT.pack(version) + encode_bytes(value, version),
-        (key, value),
-    )
+    if isinstance(value, ConsumerGroupMemberMetadataValue):
+        body = _write_member(value)
+    else:
+        body = encode_bytes(value, version)
+    return Record(_SHORT.pack(kind.number) + encode_bytes(key, 0), _SHORT.pack(version) + body, (key, value))
 
 
 def tombstone(key: object) -> Record:
@@ -256,6 +272,31 @@ def read(key: bytes, value: bytes | None) -> tuple[object, object | None] | None
     (version,) = _SHORT.unpack_from(value)
     if version not in spec_of(kind.value).versions:
         raise Malformed(f"{kind.value.__name__} has no version {version}")
+    if kind.value is ConsumerGroupMemberMetadataValue:
+        return parsed, _read_member(value)
     body: object
     body, _ = decode(kind.value, version, memoryview(value), 2)
     return parsed, body
+
+
+def _write_member(value: ConsumerGroupMemberMetadataValue) -> bytes:
+    """The one place where Kafka has a tagged struct that may be null: a byte before it says whether it is there."""
+    classic = value.classic_member_metadata
+    tagged = b"\0" if classic is None else b"\1" + encode_bytes(classic, 0)
+    return encode_bytes(_body_of(value), 0)[:-1] + b"\1\0" + unsigned_varint(len(tagged)) + tagged
+
+
+def _read_member(value: bytes) -> ConsumerGroupMemberMetadataValue:
+    body, _ = decode(_MemberBody, 0, memoryview(value), 2)
+    names = fields_of(_MemberBody)
+    found = ConsumerGroupMemberMetadataValue(**{name: getattr(body, name) for name in names})
+    at = 2 + len(encode_bytes(body, 0)) - 1  # what is written in one way only has a known length
+    if value[at : at + 2] == b"\1\0":
+        _, at = read_unsigned_varint(value, at + 2)
+        if value[at : at + 1] == b"\1":
+            found.classic_member_metadata, _ = decode(ClassicMemberMetadata, 0, memoryview(value), at + 1)
+    return found
+
+
+def _body_of(value: ConsumerGroupMemberMetadataValue) -> _MemberBody:
+    return _MemberBody(**{name: getattr(value, name) for name in fields_of(_MemberBody)})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_lite.coordinator.groups.coordinator import Commit, Committer
+from broker_lite.coordinator.groups.committing import Commit, Committer
 from broker_lite.errors import ErrorCode
 from broker_lite.wire.messages.k08_offset_commit import (
     OffsetCommitRequest,

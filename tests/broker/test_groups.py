@@ -10,7 +10,7 @@ import pytest
 from broker_lite.broker.groups import java_hash, partition_of
 from broker_lite.clock import ManualClock
 from broker_lite.config.start import Durability
-from broker_lite.coordinator.groups.coordinator import Commit, Committer
+from broker_lite.coordinator.groups.committing import Commit, Committer
 from broker_lite.coordinator.groups.members import Join, Joined, Sync, Synced
 from broker_lite.coordinator.groups.state import State
 from broker_lite.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, RebalanceInProgress
@@ -20,7 +20,7 @@ from tests.support.talk import NOW, Talk, talking
 
 def commit(talk: Talk, offset: int, *, group: str = "g", topic: str = "t", partition: int = 0) -> None:
     codes = talk.broker.groups.commit(
-        group, Committer(), [Commit(topic, partition, offset)], retention_ms=-1, group_may_be_missing=True
+        group, Committer(), [Commit(topic, partition, offset)], retention_ms=-1, knows_epochs=True
     )
     assert codes == [0]
 

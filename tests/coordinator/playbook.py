@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from broker_lite.coordinator.decision import Decision, Record, Reply
-from broker_lite.coordinator.groups.coordinator import Commit, Committer, Groups
+from broker_lite.coordinator.groups.committing import Commit, Committer
+from broker_lite.coordinator.groups.coordinator import Groups
 from broker_lite.coordinator.groups.members import Join, Sync
 from broker_lite.coordinator.groups.offsets import Committed
 from broker_lite.coordinator.groups.settings import GroupSettings
@@ -227,7 +228,7 @@ def commit(
             else:
                 decided = book.groups.commit(
                     GROUP, committer, commits, now=book.now, now_ms=book.now_ms,
-                    retention_ms=retention_ms, group_may_be_missing=not old,
+                    retention_ms=retention_ms, knows_epochs=not old,
                 )  # fmt: skip
             return book.carry_out(decided, producer)[0]
 

@@ -61,6 +61,10 @@ class ClassicGroup:
         return self.protocol_type is None and self.state is State.EMPTY and not self.pending_join
 
     @property
+    def is_empty(self) -> bool:
+        return self.state is State.EMPTY and not self.pending_join
+
+    @property
     def everybody_joined(self) -> bool:
         return len(self.members) == self.joining and not self.pending_join
 
@@ -97,6 +101,9 @@ class ClassicGroup:
             raise UnknownMemberId(f"group {self.id} has members; a commit must name one")
         if not transactional and self.state is State.COMPLETING_REBALANCE:
             raise RebalanceInProgress(f"group {self.id} waits for the assignment of generation {self.generation}")
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        """Everybody may ask how far a classic group has come."""
 
     def check_deletable(self) -> None:
         if self.state not in (State.EMPTY, State.DEAD):

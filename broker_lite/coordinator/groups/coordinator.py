@@ -8,14 +8,18 @@ is also how the groups come back after a restart.  Questions are answered at onc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from broker_lite.coordinator import schemas
 from broker_lite.coordinator.decision import Decision, Record, Reply, Ticket
-from broker_lite.coordinator.groups import joining, rebalance, syncing
+from broker_lite.coordinator.groups import committing, heartbeat, joining, rebalance, syncing
+from broker_lite.coordinator.groups.catalogue import Catalogue, NoTopics
 from broker_lite.coordinator.groups.classic import ClassicGroup
+from broker_lite.coordinator.groups.committing import Commit as Commit
+from broker_lite.coordinator.groups.committing import Committer as Committer
+from broker_lite.coordinator.groups.consumer import ConsumerGroup, MemberState
+from broker_lite.coordinator.groups.heartbeat import Beat, Beaten
 from broker_lite.coordinator.groups.members import Join, Sync
-from broker_lite.coordinator.groups.offsets import NOTHING, Committed, Offsets, commit_record, deletion
+from broker_lite.coordinator.groups.offsets import NOTHING, Committed, Offsets, deletion
 from broker_lite.coordinator.groups.settings import GroupSettings
 from broker_lite.coordinator.groups.state import State
 from broker_lite.coordinator.groups.turn import TimerKey, Turn
@@ -24,7 +28,7 @@ from broker_lite.coordinator.timers import Timers
 from broker_lite.errors import (
     ErrorCode,
     GroupIdNotFound,
-    IllegalGeneration,
+    InconsistentGroupProtocol,
     InvalidGroupId,
     InvalidSessionTimeout,
     UnknownMemberId,
@@ -32,32 +36,14 @@ from broker_lite.errors import (
 )
 from broker_lite.ids import NO_TOPIC_ID
 
-
-@dataclass(slots=True)
-class Commit:
-    """One line of an OffsetCommit."""
-
-    topic: str
-    partition: int
-    offset: int
-    leader_epoch: int = -1
-    metadata: str | None = ""
-    topic_id: bytes = NO_TOPIC_ID
-
-
-@dataclass(slots=True)
-class Committer:
-    """Who commits: a member of a generation, or nobody in particular."""
-
-    member_id: str = ""
-    instance_id: str | None = None
-    generation: int = -1
+Group = ClassicGroup | ConsumerGroup
 
 
 class Groups:
-    def __init__(self, settings: GroupSettings) -> None:
+    def __init__(self, settings: GroupSettings, catalogue: Catalogue | None = None) -> None:
         self.settings = settings
-        self.groups: dict[str, ClassicGroup] = {}
+        self.catalogue: Catalogue = NoTopics() if catalogue is None else catalogue
+        self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self._timers: Timers[TimerKey] = Timers()
 
@@ -77,6 +63,11 @@ class Groups:
                 raise UnknownMemberId(f"there is no group {asked.group}")
             group = ClassicGroup(asked.group, now_ms=now_ms)
         turn = self._turn(now, now_ms)
+        if isinstance(group, ConsumerGroup):
+            if group.members:
+                raise InconsistentGroupProtocol(f"group {group.id} speaks the consumer protocol")
+            turn.records += group.tombstones()
+            group = ClassicGroup(asked.group, now_ms=now_ms)
         joining.join(group, turn, asked, ticket)
         self.groups[group.id] = group
         return self._decided(turn, None, group)
@@ -97,8 +88,12 @@ class Groups:
         self, group_id: str, leaving: list[tuple[str, str | None]], *, now: float, now_ms: int
     ) -> Decision[list[ErrorCode]]:
         """One code for each (member id, instance id)."""
-        group = self._member_group(group_id)
         turn = self._turn(now, now_ms)
+        consumers = self.groups.get(group_id)
+        if isinstance(consumers, ConsumerGroup):
+            codes = heartbeat.leave_many(consumers, turn, leaving, self.catalogue)
+            return self._decided(turn, codes, None)
+        group = self._member_group(group_id)
         codes = syncing.leave(group, turn, leaving)
         return self._decided(turn, codes, group)
 
@@ -106,17 +101,37 @@ class Groups:
         """Everything whose time is over by now."""
         turn = self._turn(now, now_ms)
         for what, group_id, member_id in self._timers.over(now):
-            group = self.groups.get(group_id)
-            if group is None:
-                continue
-            match what:
-                case "session":
+            match what, self.groups.get(group_id):
+                case "session" | "revoke", ConsumerGroup() as consumers:
+                    if member_id in consumers.members:
+                        heartbeat.fence(consumers, turn, consumers.members[member_id], self.catalogue)
+                case "session", ClassicGroup() as group:
                     syncing.session_is_over(group, turn, member_id)
-                case "join":
+                case "join", ClassicGroup() as group:
                     rebalance.join_time_is_over(group, turn)
-                case "sync":
+                case "sync", ClassicGroup() as group:
                     syncing.sync_time_is_over(group, turn)
         return self._decided(turn, None, None)
+
+    # The consumer protocol
+
+    def beat(self, asked: Beat, *, now: float, now_ms: int) -> Decision[Beaten]:
+        heartbeat.check(asked, self.settings.assignors)
+        turn = self._turn(now, now_ms)
+        group = self.groups.get(asked.group)
+        if asked.epoch < 0:
+            if not isinstance(group, ConsumerGroup):
+                raise _not_a_consumer_group(asked.group, group)
+            return self._decided(turn, heartbeat.leave(group, turn, asked, self.catalogue), None)
+        if isinstance(group, ClassicGroup) and group.state is State.EMPTY and asked.epoch == 0:
+            turn.records += group.tombstones()
+            group = None
+        if group is None and asked.epoch == 0:
+            group = ConsumerGroup(asked.group)
+        if not isinstance(group, ConsumerGroup):
+            raise _not_a_consumer_group(asked.group, group)
+        beaten = heartbeat.beat(group, turn, asked, self.catalogue)
+        return self._decided(turn, beaten, group)
 
     # Offsets
 
@@ -129,18 +144,18 @@ class Groups:
         now: float,
         now_ms: int,
         retention_ms: int = -1,
-        group_may_be_missing: bool = True,
+        knows_epochs: bool = True,
     ) -> Decision[list[ErrorCode]]:
-        """One code for each commit. `group_may_be_missing`: from version 9 on a client can be told that (69)."""
+        """One code for each commit. `knows_epochs`: from version 9 on a client knows consumer groups and code 69."""
+        commits = list(commits)
         group = self.groups.get(group_id)
-        if group is not None:
-            group.check_commit(who.member_id, who.instance_id, who.generation, transactional=False)
-            if group.state in (State.STABLE, State.PREPARING_REBALANCE) and who.member_id in group.members:
-                # A commit is as good as a heartbeat.
-                session_ms = group.members[who.member_id].session_timeout_ms
-                self._turn(now, now_ms).set_timer("session", group_id, who.member_id, within_ms=session_ms)
-        elif who.generation >= 0:
-            raise (GroupIdNotFound if group_may_be_missing else IllegalGeneration)(f"there is no group {group_id}")
+        committing.check(group_id, group, who, commits, transactional=False, knows_epochs=knows_epochs)
+        if isinstance(group, ClassicGroup) and group.state in (State.STABLE, State.PREPARING_REBALANCE):
+            # A commit is as good as a heartbeat.
+            member = group.members.get(who.member_id)
+            if member is not None:
+                turn = self._turn(now, now_ms)
+                turn.set_timer("session", group_id, member.id, within_ms=member.session_timeout_ms)
         expire_ms = -1 if retention_ms == -1 else now_ms + retention_ms
         return self._committing(group_id, commits, now_ms, expire_ms)
 
@@ -149,31 +164,25 @@ class Groups:
     ) -> Decision[list[ErrorCode]]:
         """As `commit`; the records are to be written as a transactional batch of the producer."""
         _check_id(group_id)
+        commits = list(commits)
         group = self.groups.get(group_id)
-        if group is not None:
-            group.check_commit(who.member_id, who.instance_id, who.generation, transactional=True)
-        elif who.generation >= 0:
-            raise IllegalGeneration(f"there is no group {group_id}")
+        committing.check(group_id, group, who, commits, transactional=True, knows_epochs=False)
         return self._committing(group_id, commits, now_ms, -1)
 
     def _committing(
         self, group_id: str, commits: Iterable[Commit], now_ms: int, expire_ms: int
     ) -> Decision[list[ErrorCode]]:
-        codes: list[ErrorCode] = []
-        records: list[Record] = []
         limit = self.settings.metadata_max
-        for one in commits:
-            metadata = one.metadata or ""
-            if len(metadata) > limit:
-                codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-                continue
-            committed = Committed(one.offset, one.leader_epoch, metadata, now_ms, expire_ms, one.topic_id)
-            records.append(commit_record(group_id, one.topic, one.partition, committed))
-            codes.append(ErrorCode.NONE)
+        codes, records = committing.records_of(
+            group_id, commits, now_ms=now_ms, expire_ms=expire_ms, metadata_max=limit
+        )
         return Decision(codes, records, wake_at=self._timers.next_at)
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
-        """Whether this member may read the group's offsets; classic groups let everybody."""
+        """Refuse a member of a consumer group that is not up to date; whoever names none is welcome."""
+        group = self.groups.get(group_id)
+        if group is not None:
+            group.check_fetch(member_id, member_epoch)
 
     def committed(self, group_id: str, topic: str, partition: int, *, stable: bool, topic_id: bytes) -> Committed:
         """The group's offset, or NOTHING. With `stable`, 88 while an open transaction may change it."""
@@ -213,19 +222,19 @@ class Groups:
                 group.id, group.expires_from, group.reads, now_ms=now_ms, retention_ms=self.settings.retention_ms
             )
             records += deletions
-            if is_all and group.state is State.EMPTY and not group.pending_join:
+            if is_all and group.is_empty:
                 records += group.tombstones()
         return Decision(None, records)
 
     # Groups as such
 
-    def group(self, group_id: str) -> ClassicGroup:
+    def group(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
         if group is None:
             raise GroupIdNotFound(f"Group {group_id} not found.")
         return group
 
-    def __iter__(self) -> Iterator[ClassicGroup]:
+    def __iter__(self) -> Iterator[Group]:
         return iter(self.groups.values())
 
     def delete_group(self, group_id: str) -> Decision[None]:
@@ -245,12 +254,27 @@ class Groups:
                     self.groups[key.group] = ClassicGroup(key.group, now_ms=now_ms)
                 self.offsets.apply(key, value, at=at, producer_id=producer_id)
             case (GroupMetadataKey() as key, None):
-                self.groups.pop(key.group, None)
+                if isinstance(self.groups.get(key.group), ClassicGroup):
+                    del self.groups[key.group]
             case (GroupMetadataKey() as key, GroupMetadataValue() as value):
                 group = self.groups.get(key.group)
-                if group is None:
+                if not isinstance(group, ClassicGroup):
                     group = self.groups[key.group] = ClassicGroup(key.group, now_ms=now_ms)
                 group.adopt(value)
+            case (key, value):
+                self._apply_to_consumers(key, value)
+
+    def _apply_to_consumers(self, key: object, value: object | None) -> None:
+        group_id = getattr(key, "group_id", "")
+        group = self.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            group = self.groups[group_id] = ConsumerGroup(group_id)
+        if value is None and isinstance(key, schemas.ConsumerGroupMetadataKey):
+            del self.groups[group_id]
+        else:
+            group.apply(key, value)
 
     def apply_marker(self, producer_id: int, *, commit: bool) -> None:
         """A transaction marker stands in the partition: what its producer had pending is decided."""
@@ -260,11 +284,20 @@ class Groups:
         """The whole partition has been applied: every member gets a full new session to show that it is alive."""
         turn = self._turn(now, now_ms)
         for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                self._welcome(group, turn)
+                continue
             for member in group.members.values():
                 turn.set_timer("session", group.id, member.id, within_ms=member.session_timeout_ms)
             if len(group.members) > self.settings.max_size:
                 rebalance.prepare(group, turn)
         return self._decided(turn, None, None)
+
+    def _welcome(self, group: ConsumerGroup, turn: Turn) -> None:
+        for member in group.members.values():
+            turn.set_timer("session", group.id, member.id, within_ms=self.settings.consumer_session_ms)
+            if member.state is MemberState.UNREVOKED_PARTITIONS:
+                turn.set_timer("revoke", group.id, member.id, within_ms=member.rebalance_timeout_ms)
 
     @property
     def wake_at(self) -> float | None:
@@ -273,13 +306,15 @@ class Groups:
     def _turn(self, now: float, now_ms: int) -> Turn:
         return Turn(now, now_ms, self.settings, self._timers)
 
-    def _decided(self, turn: Turn, reply: Reply, group: ClassicGroup | None) -> Decision[Reply]:
+    def _decided(self, turn: Turn, reply: Reply, group: Group | None) -> Decision[Reply]:
         undo = None
         if turn.records and group is not None:
 
             def undo() -> None:
-                again = self._turn(turn.now, turn.now_ms)
-                syncing.assignment_was_not_written(group, again)
+                if isinstance(group, ConsumerGroup):
+                    group.names_seen = frozenset()
+                else:
+                    syncing.assignment_was_not_written(group, self._turn(turn.now, turn.now_ms))
 
         return Decision(reply, turn.records, turn.answers, self._timers.next_at, undo)
 
@@ -287,7 +322,7 @@ class Groups:
         """The group somebody claims to be a member of."""
         _check_id(group_id)
         group = self.groups.get(group_id)
-        if group is None:
+        if not isinstance(group, ClassicGroup):
             raise UnknownMemberId(f"there is no group {group_id}")
         return group
 
@@ -295,6 +330,12 @@ class Groups:
 def _check_id(group_id: str) -> None:
     if not group_id:
         raise InvalidGroupId("the group id is empty")
+
+
+def _not_a_consumer_group(group_id: str, group: Group | None) -> GroupIdNotFound:
+    if group is None:
+        return GroupIdNotFound(f"Group {group_id} not found.")
+    return GroupIdNotFound(f"Group {group_id} is not a consumer group.")
 
 
 def _is_of_another_topic(one: bytes, other: bytes) -> bool:

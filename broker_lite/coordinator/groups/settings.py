@@ -22,3 +22,9 @@ class GroupSettings:
     metadata_max: int = 4096  # offset.metadata.max.bytes
     retention_ms: int = 7 * DAYS  # offsets.retention.minutes
     retention_check_ms: int = 10 * MINUTES  # offsets.retention.check.interval.ms
+
+    consumer_session_ms: int = 45_000  # group.consumer.session.timeout.ms
+    consumer_heartbeat_ms: int = 5_000  # group.consumer.heartbeat.interval.ms
+    consumer_max_size: int = 2**31 - 1  # group.consumer.max.size
+    assignors: tuple[str, ...] = ("uniform", "range")  # group.consumer.assignors; the first is the default
+    migration: str = "bidirectional"  # group.consumer.migration.policy

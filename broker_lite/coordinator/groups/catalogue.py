@@ -1,0 +1,40 @@
+"""What a group coordinator needs to know of topics: their ids and how many partitions they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from broker_lite.ids import TopicId
+
+
+class TopicFacts(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def id(self) -> TopicId: ...
+
+    @property
+    def partition_count(self) -> int: ...
+
+
+class Catalogue(Protocol):
+    def get(self, name: str) -> TopicFacts | None: ...
+
+    def by_id(self, topic_id: TopicId) -> TopicFacts | None: ...
+
+    def __iter__(self) -> Iterator[TopicFacts]: ...
+
+
+class NoTopics:
+    """For those who keep groups without topics."""
+
+    def get(self, name: str) -> TopicFacts | None:
+        return None
+
+    def by_id(self, topic_id: TopicId) -> TopicFacts | None:
+        return None
+
+    def __iter__(self) -> Iterator[TopicFacts]:
+        return iter(())
