@@ -7,7 +7,7 @@ file slices until the socket takes it; slices of a first look that was not enoug
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,25 +63,32 @@ class Fetch:
         return self._wait_and_read()
 
     async def _wait_and_read(self) -> list[Fetched]:
-        keys = {self._find(want).tp for want in self._wants}
-        await self._broker.purgatory.wait(keys, self._is_enough, within=self._appetite.max_wait_ms / 1000)
+        try:
+            by_partition: dict[Hashable, Want] = {self._find(want).tp: want for want in self._wants}
+        except BrokerError:
+            return self._read()[0]  # a topic was deleted a moment ago
+
+        def is_enough(changed: Hashable | None) -> bool:
+            if self._appetite.min_bytes > 1:
+                return self._has_enough_bytes()
+            wants = self._wants if changed is None else [by_partition[changed]]
+            return any(self._has_some(want) for want in wants)
+
+        await self._broker.purgatory.wait(by_partition, is_enough, within=self._appetite.max_wait_ms / 1000)
         return self._read()[0]
 
-    def _is_enough(self) -> bool:
-        """Asked at every append to one of the partitions: cheap where one byte is enough, as it mostly is."""
-        appetite = self._appetite
-        if appetite.min_bytes > 1:
-            results, size, must_tell = self._read()
-            release(results)
-            return must_tell or size >= appetite.min_bytes
-        for want in self._wants:
-            try:
-                offsets = self._find(want).offsets
-            except BrokerError:
-                return True
-            if (offsets.stable if appetite.committed else offsets.high) > want.offset:
-                return True
-        return False
+    def _has_some(self, want: Want) -> bool:
+        """Is there something to tell of this partition? Cheap, because one byte is mostly all that is waited for."""
+        try:
+            offsets = self._find(want).offsets
+        except BrokerError:
+            return True
+        return (offsets.stable if self._appetite.committed else offsets.high) > want.offset
+
+    def _has_enough_bytes(self) -> bool:
+        results, size, must_tell = self._read()
+        release(results)
+        return must_tell or size >= self._appetite.min_bytes
 
     def _read(self) -> tuple[list[Fetched], int, bool]:
         """All partitions in plan order; how many bytes that is; whether something must be told without waiting."""

@@ -102,8 +102,15 @@ class Transactions:
         if now >= self._expire_at:
             self._expire_at = now + self._broker.settings.get(keys.TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS) / 1000
             for transactional_id in self.coordinator.silent(now_ms):
-                self._write(transactional_id, self.coordinator.forget(transactional_id))
-                log.info("transactional_id.expired", transactional_id=transactional_id[:200])
+                self._forget(transactional_id)
+
+    def _forget(self, transactional_id: str) -> None:
+        try:
+            self._write(transactional_id, self.coordinator.forget(transactional_id))
+        except BrokerError as error:
+            log.error("transactional_id.not_expired", transactional_id=transactional_id[:200], reason=error.message)
+        else:
+            log.info("transactional_id.expired", transactional_id=transactional_id[:200])
 
     async def _abort_timed_out(self, transaction: Transaction, now_ms: int) -> None:
         log.warning(

@@ -12,7 +12,7 @@ async def _until_parked(purgatory: Purgatory, count: int = 1) -> None:
 
 
 async def test_a_question_that_is_answered_already_does_not_wait() -> None:
-    await Purgatory(ManualClock()).wait(["a"], lambda: True, within=1)
+    await Purgatory(ManualClock()).wait(["a"], lambda _: True, within=1)
 
 
 async def test_a_wake_up_lets_go_only_those_who_are_ready() -> None:
@@ -22,7 +22,7 @@ async def test_a_wake_up_lets_go_only_those_who_are_ready() -> None:
     size = 0
 
     async def wait_for(name: str, bytes_wanted: int) -> None:
-        await purgatory.wait(["p"], lambda: size >= bytes_wanted, within=100)
+        await purgatory.wait(["p"], lambda _: size >= bytes_wanted, within=100)
         gone.append(name)
 
     async with anyio.create_task_group() as tasks:
@@ -43,7 +43,7 @@ async def test_a_wake_up_of_something_else_changes_nothing() -> None:
     clock = ManualClock()
     purgatory = Purgatory(clock)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lambda: purgatory.wait(["p"], lambda: False, within=100))
+        tasks.start_soon(lambda: purgatory.wait(["p"], lambda _: False, within=100))
         await _until_parked(purgatory)
         purgatory.wake("q")
         await anyio.wait_all_tasks_blocked()
@@ -58,7 +58,7 @@ async def test_waiting_ends_when_the_time_is_over() -> None:
     ended = anyio.Event()
 
     async def wait() -> None:
-        await purgatory.wait(["p"], lambda: False, within=0.5)
+        await purgatory.wait(["p"], lambda _: False, within=0.5)
         ended.set()
 
     async with anyio.create_task_group() as tasks:
@@ -74,8 +74,24 @@ async def test_waiting_ends_when_the_time_is_over() -> None:
 async def test_a_cancelled_request_leaves_nothing_behind() -> None:
     purgatory = Purgatory(ManualClock())
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lambda: purgatory.wait(["p", "q"], lambda: False, within=100))
+        tasks.start_soon(lambda: purgatory.wait(["p", "q"], lambda _: False, within=100))
         await _until_parked(purgatory)
         tasks.cancel_scope.cancel()
     assert len(purgatory) == 0
     purgatory.wake("p")
+
+
+async def test_the_question_is_asked_about_what_changed() -> None:
+    purgatory = Purgatory(ManualClock())
+    asked: list[object] = []
+
+    def ready(key: object) -> bool:
+        asked.append(key)
+        return key == "q"
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: purgatory.wait(["p", "q"], ready, within=100))
+        await _until_parked(purgatory)
+        purgatory.wake("p")
+        purgatory.wake("q")
+    assert asked == [None, "p", "q"]
