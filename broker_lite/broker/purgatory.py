@@ -15,7 +15,6 @@ import anyio
 
 from broker_lite.clock import Clock
 
-
 Ready = Callable[[Hashable | None], bool]
 """Is it time to go on, now that this key has changed? None: now that nothing in particular has."""
 
