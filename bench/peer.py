@@ -194,6 +194,12 @@ def resident_mib(pid: int) -> float:
     raise RuntimeError(f"process {pid} is gone")
 
 
+def cpu_seconds(pid: int) -> float:
+    """Processor time that a process has used since it began, in all its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def discard(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 

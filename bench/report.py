@@ -28,10 +28,11 @@ def number(figure: float | None) -> str:
 def row(figures: Figures, measure: Measure) -> str:
     ratio = figures.ratio(measure)
     sign = "≤" if measure.less_is_better else "≥"
-    verdict = "–" if ratio is None else "yes" if measure.met(ratio) else "**no**"
+    bar = "" if measure.bar is None else f"{sign} {measure.bar:.3g}x"
+    verdict = "" if measure.bar is None else "–" if ratio is None else "yes" if measure.met(ratio) else "**no**"
     ours, theirs = (number(figures.median(measure, name)) for name in (OURS, THEIRS))
     shown = "–" if ratio is None else f"{ratio:.2f}x"
-    return f"| {measure.name} ({measure.unit}) | {ours} | {theirs} | {shown} | {sign} {measure.bar:.3g}x | {verdict} |"
+    return f"| {measure.name} ({measure.unit}) | {ours} | {theirs} | {shown} | {bar} | {verdict} |"
 
 
 def flat(name: str, costs: dict[int, float] | dict[float, float]) -> list[str]:
@@ -63,7 +64,7 @@ def markdown(run: Run) -> str:
             "",
             f"| measure | {OURS} | {THEIRS} | ratio | bar | met |",
             "|---|---|---|---|---|---|",
-            *(row(run.figures, measure) for measure in run.figures.taken),
+            *(row(run.figures, measure) for measure in sorted(run.figures.taken, key=lambda m: m.bar is None)),
             "",
             "## What an append costs inside the broker",
             "",
@@ -105,7 +106,7 @@ def picture(run: Run, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    measured = [(m, ratio) for m in run.figures.taken if (ratio := run.figures.ratio(m))]
+    measured = [(m, ratio) for m in run.figures.taken if m.bar is not None and (ratio := run.figures.ratio(m))]
     better = [1 / ratio if m.less_is_better else ratio for m, ratio in measured]
     colours = ["#3b7dd8" if m.met(ratio) else "#d8573b" for m, ratio in measured]
     figure, axes = pyplot.subplots(figsize=(9, 0.4 * len(measured) + 1.5), layout="constrained")

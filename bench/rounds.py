@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench import measures, tools
 from bench.measures import Case, Figures
-from bench.peer import ApacheKafka, BrokerLite, discard, resident_mib
+from bench.peer import ApacheKafka, BrokerLite, cpu_seconds, discard, resident_mib
 from bench.raw import create_topic, first_acknowledged
 from bench.small import small_requests
 
@@ -78,10 +78,18 @@ def _stress(broker: ApacheKafka | BrokerLite, load: Load, figures: Figures, say:
     tools.produce(bootstrap, "warm-up", load.warm_up)
     for case in load.cases:
         create_topic(bootstrap, case.topic, case.partitions)
+        used = [cpu_seconds(broker.pid)]
         written = tools.produce(bootstrap, case.topic, load.records, *case.properties)
-        figures.note(measures.producing(case), name, written)
+        used.append(cpu_seconds(broker.pid))
         read = tools.consume(bootstrap, case.topic, load.records)
-        figures.note(measures.consuming(case), name, read)
+        used.append(cpu_seconds(broker.pid))
+        for measure, rate, took in zip(
+            (measures.producing(case), measures.consuming(case)),
+            (written, read),
+            (used[1] - used[0], used[2] - used[1]),
+        ):
+            figures.note(measure, name, rate)
+            figures.note(measures.cost_of(measure), name, took / load.records * 1e6)
         say(f"{name}: {case.name}: wrote {written:,.0f}/s, read {read:,.0f}/s")
     create_topic(bootstrap, "latency", 1)
     latency = tools.end_to_end(bootstrap, "latency", load.latency_records)
