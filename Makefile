@@ -2,14 +2,15 @@
 #
 # The virtual environment is made on first use and again whenever pyproject.toml changes (.ci/venv says how).
 
-PYTHON ?= python3
-VENV   := .venv
-BIN    := $(VENV)/bin
-PORT   ?= 9092
-ARGS   ?=
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+PORT    ?= 9092
+SECONDS ?= 300
+ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run check docs lint test venv venv-dev clean
+.PHONY: help run check test bench fuzz docs lint venv venv-dev clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -22,6 +23,12 @@ check: venv-dev  ## lint, types and unit tests
 
 test: venv-dev  ## everything, with the time of each part
 	@$(BIN)/python -m tests.support.parts all
+
+bench: venv-dev  ## measure against Apache Kafka; QUICK=1 takes five minutes, ARGS are for `python -m bench`
+	@$(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
+
+fuzz: venv-dev  ## damaged requests for SECONDS (300) instead of the few that the unit tests take
+	@BROKER_LITE_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -o timeout=0 tests/wire/test_fuzz.py $(ARGS)
 
 docs: venv-dev  ## bring the generated tables of README.md and docs/ up to date
 	@$(BIN)/python -m tests.support.generated
