@@ -9,7 +9,7 @@ that is heard must be in the script: `nothing more` is checked when the script e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from broker_lite.coordinator.decision import Decision, Record, Reply
@@ -20,14 +20,49 @@ from broker_lite.coordinator.groups.offsets import Committed
 from broker_lite.coordinator.groups.settings import GroupSettings
 from broker_lite.coordinator.schemas import read
 from broker_lite.errors import BrokerError, ErrorCode
+from broker_lite.ids import TopicId
 
 GROUP = "readers"
+
+
+@dataclass(frozen=True)
+class Topic:
+    name: str
+    id: TopicId
+    partition_count: int
+
+
+class Topics:
+    """The catalogue of a broker that only has names: `topics["t"] = 4`."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, Topic] = {}
+        self._made = 0
+
+    def __setitem__(self, name: str, partitions: int) -> None:
+        known = self._topics.get(name)
+        self._made += 1
+        topic_id = known.id if known else TopicId(name.encode().ljust(15, b".")[:15] + bytes([self._made]))
+        self._topics[name] = Topic(name, topic_id, partitions)
+
+    def __delitem__(self, name: str) -> None:
+        del self._topics[name]
+
+    def get(self, name: str) -> Topic | None:
+        return self._topics.get(name)
+
+    def by_id(self, topic_id: TopicId) -> Topic | None:
+        return next((topic for topic in self if topic.id == topic_id), None)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._topics.values())
 
 
 class Playbook:
     def __init__(self, settings: GroupSettings | None = None) -> None:
         self.settings = settings or GroupSettings()
-        self.groups = Groups(self.settings)
+        self.topics = Topics()
+        self.groups = Groups(self.settings, self.topics)
         self.now = 100.0
         self.now_ms = 1_700_000_000_000
         self.log: list[tuple[Record, int, int]] = []
@@ -62,7 +97,7 @@ class Playbook:
 
     def restart(self) -> Playbook:
         """Everything in memory is lost, also who was waiting."""
-        self.groups = Groups(self.settings)
+        self.groups = Groups(self.settings, self.topics)
         for record, at, producer_id in self.log:
             bare = Record(record.key, record.value)
             self.groups.apply(bare, at=at, producer_id=producer_id, now_ms=self.now_ms)
