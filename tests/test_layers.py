@@ -17,9 +17,10 @@ BELOW = {  # every room may use the rooms right below it, what is below those, a
     "pipeline": ["client", "log"],
     "server": ["apis"],
     "apis": ["broker"],
-    "broker": ["partition", "coordinator"],
+    "broker": ["partition", "coordinator", "security"],
     "partition": ["log"],
     "coordinator": ["records"],
+    "security": [],
     "log": ["records"],
     "client": ["records"],
     "records": ["wire"],
@@ -31,6 +32,7 @@ NEVER = {
     "wire": WAITING | FILES | TIME,
     "records": WAITING | FILES | TIME,
     "coordinator": WAITING | FILES | TIME,
+    "security": WAITING | FILES | TIME,
     "partition": (WAITING | FILES | TIME) - {"pathlib"},  # it is told a path and does not look at it
     "log": (WAITING | TIME) - {"threading"},  # threads that sync hold its files too, so leases have a lock
 }
