@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator
 
 from broker_lite.coordinator import schemas
 from broker_lite.coordinator.decision import Decision, Record, Reply, Ticket
-from broker_lite.coordinator.groups import committing, heartbeat, joining, rebalance, syncing
+from broker_lite.coordinator.groups import (
+    committing,
+    guests,
+    heartbeat,
+    joining,
+    migration,
+    rebalance,
+    syncing,
+)
 from broker_lite.coordinator.groups.catalogue import Catalogue, NoTopics
 from broker_lite.coordinator.groups.classic import ClassicGroup
 from broker_lite.coordinator.groups.committing import Commit as Commit
@@ -28,7 +36,6 @@ from broker_lite.coordinator.timers import Timers
 from broker_lite.errors import (
     ErrorCode,
     GroupIdNotFound,
-    InconsistentGroupProtocol,
     InvalidGroupId,
     InvalidSessionTimeout,
     UnknownMemberId,
@@ -65,7 +72,8 @@ class Groups:
         turn = self._turn(now, now_ms)
         if isinstance(group, ConsumerGroup):
             if group.members:
-                raise InconsistentGroupProtocol(f"group {group.id} speaks the consumer protocol")
+                guests.join(group, turn, asked, ticket, self.catalogue)
+                return self._decided(turn, None, group)
             turn.records += group.tombstones()
             group = ClassicGroup(asked.group, now_ms=now_ms)
         joining.join(group, turn, asked, ticket)
@@ -76,33 +84,38 @@ class Groups:
         """The answer, a `Synced`, comes with the ticket: at once, or when the leader has brought the assignment."""
         group = self._member_group(asked.group)
         turn = self._turn(now, now_ms)
-        syncing.sync(group, turn, asked, ticket)
+        if isinstance(group, ConsumerGroup):
+            guests.sync(group, turn, asked, ticket, self.catalogue)
+        else:
+            syncing.sync(group, turn, asked, ticket)
         return self._decided(turn, None, group)
 
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int, *, now: float, now_ms: int
     ) -> None:
-        syncing.heartbeat(self._member_group(group_id), self._turn(now, now_ms), member_id, instance_id, generation)
+        group = self._member_group(group_id)
+        turn = self._turn(now, now_ms)
+        if isinstance(group, ConsumerGroup):
+            guests.heartbeat(group, turn, member_id, instance_id, generation)
+        else:
+            syncing.heartbeat(group, turn, member_id, instance_id, generation)
 
     def leave(
         self, group_id: str, leaving: list[tuple[str, str | None]], *, now: float, now_ms: int
     ) -> Decision[list[ErrorCode]]:
         """One code for each (member id, instance id)."""
         turn = self._turn(now, now_ms)
-        consumers = self.groups.get(group_id)
-        if isinstance(consumers, ConsumerGroup):
-            codes = heartbeat.leave_many(consumers, turn, leaving, self.catalogue)
-            return self._decided(turn, codes, None)
         group = self._member_group(group_id)
-        codes = syncing.leave(group, turn, leaving)
-        return self._decided(turn, codes, group)
+        if isinstance(group, ConsumerGroup):
+            return self._decided(turn, heartbeat.leave_many(group, turn, leaving, self.catalogue), group)
+        return self._decided(turn, syncing.leave(group, turn, leaving), group)
 
     def tick(self, *, now: float, now_ms: int) -> Decision[None]:
         """Everything whose time is over by now."""
         turn = self._turn(now, now_ms)
         for what, group_id, member_id in self._timers.over(now):
             match what, self.groups.get(group_id):
-                case "session" | "revoke", ConsumerGroup() as consumers:
+                case _, ConsumerGroup() as consumers:
                     if member_id in consumers.members:
                         heartbeat.fence(consumers, turn, consumers.members[member_id], self.catalogue)
                 case "session", ClassicGroup() as group:
@@ -111,6 +124,8 @@ class Groups:
                     rebalance.join_time_is_over(group, turn)
                 case "sync", ClassicGroup() as group:
                     syncing.sync_time_is_over(group, turn)
+                case "downgraded", ClassicGroup(state=State.STABLE) as group:
+                    rebalance.prepare(group, turn)
         return self._decided(turn, None, None)
 
     # The consumer protocol
@@ -128,6 +143,8 @@ class Groups:
             group = None
         if group is None and asked.epoch == 0:
             group = ConsumerGroup(asked.group)
+        if isinstance(group, ClassicGroup) and asked.epoch == 0 and migration.may_upgrade(group, turn):
+            group = migration.upgrade(group, turn, self.catalogue)
         if not isinstance(group, ConsumerGroup):
             raise _not_a_consumer_group(asked.group, group)
         beaten = heartbeat.beat(group, turn, asked, self.catalogue)
@@ -295,8 +312,10 @@ class Groups:
 
     def _welcome(self, group: ConsumerGroup, turn: Turn) -> None:
         for member in group.members.values():
-            turn.set_timer("session", group.id, member.id, within_ms=self.settings.consumer_session_ms)
-            if member.state is MemberState.UNREVOKED_PARTITIONS:
+            classic = member.classic
+            session_ms = self.settings.consumer_session_ms if classic is None else classic.session_timeout_ms
+            turn.set_timer("session", group.id, member.id, within_ms=session_ms)
+            if classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
                 turn.set_timer("revoke", group.id, member.id, within_ms=member.rebalance_timeout_ms)
 
     @property
@@ -318,11 +337,11 @@ class Groups:
 
         return Decision(reply, turn.records, turn.answers, self._timers.next_at, undo)
 
-    def _member_group(self, group_id: str) -> ClassicGroup:
+    def _member_group(self, group_id: str) -> Group:
         """The group somebody claims to be a member of."""
         _check_id(group_id)
         group = self.groups.get(group_id)
-        if not isinstance(group, ClassicGroup):
+        if group is None:
             raise UnknownMemberId(f"there is no group {group_id}")
         return group
 

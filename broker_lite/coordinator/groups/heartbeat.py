@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from broker_lite.coordinator.decision import Record
-from broker_lite.coordinator.groups import patterns
-from broker_lite.coordinator.groups.assignors import ASSIGNORS, Reader
+from broker_lite.coordinator.groups import migration, patterns
 from broker_lite.coordinator.groups.catalogue import Catalogue
 from broker_lite.coordinator.groups.consumer import (
     LEAVES,
@@ -18,7 +15,7 @@ from broker_lite.coordinator.groups.consumer import (
     MemberState,
     Places,
 )
-from broker_lite.coordinator.groups.reconcile import step
+from broker_lite.coordinator.groups.planning import Plan, hash_of_topics, progress, resolve_patterns
 from broker_lite.coordinator.groups.turn import Turn
 from broker_lite.errors import (
     BrokerError,
@@ -31,6 +28,9 @@ from broker_lite.errors import (
     UnreleasedInstanceId,
     UnsupportedAssignor,
 )
+
+MEMBER_TIMERS = ("session", "revoke", "rejoin", "resync")
+"""Whichever of them ends, the member is out."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,50 +92,14 @@ def check(asked: Beat, assignors: tuple[str, ...]) -> None:
         patterns.check(asked.pattern)
 
 
-@dataclass(slots=True)
-class _Plan:
-    """What the group would be after this heartbeat; nothing is changed before the records are written."""
-
-    group: ConsumerGroup
-    members: dict[str, ConsumerMember]
-    resolved: dict[str, frozenset[str]]
-    target: dict[str, Places]
-    replaced: str | None = None
-    records: list[Record] = field(default_factory=list)
-
-
 def beat(group: ConsumerGroup, turn: Turn, asked: Beat, catalogue: Catalogue) -> Beaten:
     member_id = asked.member_id or asked.new_member_id
     limit = turn.settings.consumer_max_size
     if len(group.members) >= limit and member_id not in group.members:
         raise GroupMaxSizeReached(f"The consumer group has reached its maximum capacity of {limit} members.")
-    plan = _Plan(group, dict(group.members), dict(group.resolved), dict(group.target))
+    plan = Plan.of(group)
     member = _seat(plan, asked, member_id)
-    updated = _updated(member, asked)
-    is_new = member_id not in group.members and plan.replaced is None
-    if is_new or updated != member:
-        plan.records.append(updated.metadata_record(group.id))
-    has_changed = (updated.topics, updated.pattern) != (member.topics, member.pattern)
-    plan.members[member_id] = updated
-    resolve_patterns(plan, turn, catalogue)
-    topics_hash = _hash(plan, catalogue)
-    epoch, target_epoch = group.epoch, group.assignment_epoch
-    if not epoch:  # a new group: a member that reads nothing is in epoch 1, as in Kafka
-        epoch = 1
-    if has_changed or topics_hash != group.topics_hash:
-        epoch += 1
-    if epoch != group.epoch:
-        plan.records.append(group.epoch_record(epoch, topics_hash))
-    if epoch > target_epoch:
-        _assign(plan, turn, epoch, catalogue)
-        target_epoch = epoch
-    moved = updated
-    if not updated.is_reconciled_to(target_epoch):
-        target = plan.target.get(member_id, NONE)
-        owners = {place: who for place, who in group.owners.items() if who != plan.replaced}
-        moved = step(updated, target, target_epoch, asked.owned, owners)
-        if moved != updated or member_id not in group.members:
-            plan.records.append(moved.assignment_record(group.id))
+    moved = progress(plan, turn, member, _updated(member, asked), asked.owned, catalogue)
     turn.records += plan.records
     _set_timers(group, turn, moved)
     is_full = asked.epoch == 0 or (
@@ -149,7 +113,7 @@ def beat(group: ConsumerGroup, turn: Turn, asked: Beat, catalogue: Catalogue) ->
     return answer
 
 
-def _seat(plan: _Plan, asked: Beat, member_id: str) -> ConsumerMember:
+def _seat(plan: Plan, asked: Beat, member_id: str) -> ConsumerMember:
     """The member that speaks: known, new, or come back under a new id. Stale epochs are fenced here."""
     group = plan.group
     if asked.instance_id is None:
@@ -161,7 +125,7 @@ def _seat(plan: _Plan, asked: Beat, member_id: str) -> ConsumerMember:
         return known
     seated = group.members.get(group.static.get(asked.instance_id, ""))
     if asked.epoch != 0:
-        known = _static(group, asked.instance_id, member_id)
+        known = static_member(group, asked.instance_id, member_id)
         _check_epoch(known, asked)
         return known
     if seated is None:
@@ -171,6 +135,12 @@ def _seat(plan: _Plan, asked: Beat, member_id: str) -> ConsumerMember:
             f"Static member {member_id} with instance id {asked.instance_id} cannot join the group because the "
             f"instance id is owned by {seated.id} member."
         )
+    return take_seat(plan, seated, member_id)
+
+
+def take_seat(plan: Plan, seated: ConsumerMember, member_id: str) -> ConsumerMember:
+    """A static member came back under a new id: everything that was its is its again."""
+    group = plan.group
     returned = replace(seated, id=member_id, epoch=0, previous_epoch=0)
     plan.replaced = seated.id
     plan.records += group.removal(seated.id)
@@ -184,7 +154,7 @@ def _seat(plan: _Plan, asked: Beat, member_id: str) -> ConsumerMember:
     return returned
 
 
-def _static(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
+def static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
     seated = group.members.get(group.static.get(instance_id, ""))
     if seated is None:
         raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
@@ -227,64 +197,6 @@ def _updated(member: ConsumerMember, asked: Beat) -> ConsumerMember:
     )
 
 
-def resolve_patterns(plan: _Plan, turn: Turn, catalogue: Catalogue) -> None:
-    """Look again at what the patterns fit, if there are other topics or other patterns than before."""
-    wanted = {member.pattern for member in plan.members.values() if member.pattern}
-    if not wanted and not plan.resolved:
-        return
-    names = frozenset(topic.name for topic in catalogue)
-    for pattern in sorted(wanted):
-        if pattern in plan.resolved and names == plan.group.names_seen:
-            continue
-        topics = patterns.matching(pattern, names)
-        if topics != plan.resolved.get(pattern):
-            plan.resolved[pattern] = topics
-            plan.records.append(plan.group.pattern_record(pattern, topics, turn.now_ms))
-    plan.group.names_seen = names
-    for pattern in sorted(set(plan.resolved) - wanted):
-        del plan.resolved[pattern]
-        plan.records.append(plan.group.pattern_removal(pattern))
-
-
-def _topics_of(plan: _Plan, member: ConsumerMember) -> frozenset[str]:
-    if not member.pattern:
-        return frozenset(member.topics)
-    return plan.resolved.get(member.pattern, frozenset()).union(member.topics)
-
-
-def _hash(plan: _Plan, catalogue: Catalogue) -> int:
-    """A number that differs when the topics that are read differ; 0 when there are none."""
-    names = sorted({name for member in plan.members.values() for name in _topics_of(plan, member)})
-    digest = hashlib.blake2b(digest_size=8)
-    is_any = False
-    for name in names:
-        topic = catalogue.get(name)
-        if topic is not None:
-            is_any = True
-            digest.update(topic.id + topic.partition_count.to_bytes(4, "big"))
-    return int.from_bytes(digest.digest(), "big", signed=True) if is_any else 0
-
-
-def _assign(plan: _Plan, turn: Turn, epoch: int, catalogue: Catalogue) -> None:
-    readers: dict[str, Reader] = {}
-    counts: dict[bytes, int] = {}
-    for member_id, member in plan.members.items():
-        ids = set()
-        for name in _topics_of(plan, member):
-            topic = catalogue.get(name)
-            if topic is not None:
-                ids.add(bytes(topic.id))
-                counts[topic.id] = topic.partition_count
-        readers[member_id] = Reader(frozenset(ids), plan.target.get(member_id, NONE), member.instance_id)
-    votes = replace(plan.group, members=plan.members)
-    shares = ASSIGNORS[votes.assignor(turn.settings.assignors[0])](readers, counts)
-    for member_id, places in shares.items():
-        if plan.group.target.get(member_id) != places:
-            plan.records.append(plan.group.target_record(member_id, places))
-    plan.target = dict(shares)
-    plan.records.append(plan.group.target_epoch_record(epoch, turn.now_ms))
-
-
 def _set_timers(group: ConsumerGroup, turn: Turn, member: ConsumerMember) -> None:
     turn.set_timer("session", group.id, member.id, within_ms=turn.settings.consumer_session_ms)
     if member.state is not MemberState.UNREVOKED_PARTITIONS:
@@ -299,7 +211,7 @@ def leave(group: ConsumerGroup, turn: Turn, asked: Beat, catalogue: Catalogue) -
     if asked.instance_id is None:
         fence(group, turn, group.member(asked.member_id), catalogue)
         return Beaten(asked.member_id, asked.epoch)
-    member = _static(group, asked.instance_id, asked.member_id)
+    member = static_member(group, asked.instance_id, asked.member_id)
     if asked.epoch == LEAVES:
         fence(group, turn, member, catalogue)
     else:
@@ -320,7 +232,7 @@ def leave_many(
                 member = group.member(member_id)
             else:
                 seated = group.static.get(instance_id, "")
-                member = _static(group, instance_id, member_id or seated)
+                member = static_member(group, instance_id, member_id or seated)
             gone[member.id] = member
             codes.append(ErrorCode.NONE)
         except BrokerError as refused:
@@ -336,12 +248,15 @@ def fence(group: ConsumerGroup, turn: Turn, member: ConsumerMember, catalogue: C
 
 
 def _without(group: ConsumerGroup, turn: Turn, gone: list[ConsumerMember], catalogue: Catalogue) -> None:
-    plan = _Plan(group, dict(group.members), dict(group.resolved), dict(group.target))
+    plan = Plan.of(group)
     for member in gone:
         plan.records += group.removal(member.id)
         del plan.members[member.id]
-        for what in ("session", "revoke"):
+        for what in MEMBER_TIMERS:
             turn.cancel_timer(what, group.id, member.id)
+    if migration.may_downgrade(plan, turn):
+        migration.downgrade(plan, turn, catalogue)
+        return
     resolve_patterns(plan, turn, catalogue)
-    plan.records.append(group.epoch_record(group.epoch + 1, _hash(plan, catalogue)))
+    plan.records.append(group.epoch_record(group.epoch + 1, hash_of_topics(plan, catalogue)))
     turn.records += plan.records
