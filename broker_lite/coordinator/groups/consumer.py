@@ -135,6 +135,7 @@ class ConsumerGroup:
     """Pattern -> the topics it fitted when it was last looked at."""
     owners: dict[Place, str] = field(default_factory=dict)
     """Who owns a partition, or is still giving it up."""
+    _names: frozenset[str] | None = None
     names_seen: frozenset[str] = frozenset()
     """The topics there were when the patterns were last looked at."""
     kind = "consumer"
@@ -196,8 +197,15 @@ class ConsumerGroup:
     def check_offsets_deletable(self) -> None:
         """Offsets of topics that nobody reads may go at any time."""
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All topics that are read."""
+        if self._names is None:
+            self._names = frozenset().union(*(self.topics_of(member) for member in self.members.values()))
+        return self._names
+
     def reads(self, topic: str) -> bool:
-        return any(topic in self.topics_of(member) for member in self.members.values())
+        return topic in self.names
 
     def expires_from(self, commit_ms: int) -> int | None:
         return commit_ms
@@ -253,6 +261,8 @@ class ConsumerGroup:
     # From records
 
     def apply(self, key: object, value: object | None) -> None:
+        if isinstance(key, (s.ConsumerGroupMemberMetadataKey, s.ConsumerGroupRegularExpressionKey)):
+            self._names = None
         match key, value:
             case s.ConsumerGroupMetadataKey(), s.ConsumerGroupMetadataValue():
                 self.epoch, self.topics_hash = value.epoch, value.metadata_hash

@@ -15,7 +15,7 @@ from broker_lite.coordinator.groups.consumer import (
     MemberState,
     Places,
 )
-from broker_lite.coordinator.groups.planning import Plan, hash_of_topics, progress, resolve_patterns
+from broker_lite.coordinator.groups.planning import Plan, hash_of_topics, names_of, progress, resolve_patterns
 from broker_lite.coordinator.groups.turn import Turn
 from broker_lite.errors import (
     BrokerError,
@@ -258,5 +258,5 @@ def _without(group: ConsumerGroup, turn: Turn, gone: list[ConsumerMember], catal
         migration.downgrade(plan, turn, catalogue)
         return
     resolve_patterns(plan, turn, catalogue)
-    plan.records.append(group.epoch_record(group.epoch + 1, hash_of_topics(plan, catalogue)))
+    plan.records.append(group.epoch_record(group.epoch + 1, hash_of_topics(names_of(plan), catalogue)))
     turn.records += plan.records

@@ -44,8 +44,10 @@ def progress(
         plan.records.append(updated.metadata_record(group.id))
     has_changed = (updated.topics, updated.pattern) != (member.topics, member.pattern)
     plan.members[updated.id] = updated
-    resolve_patterns(plan, turn, catalogue)
-    topics_hash = hash_of_topics(plan, catalogue)
+    if plan.resolved or updated.pattern:
+        resolve_patterns(plan, turn, catalogue)
+    is_same = not (is_new or has_changed or plan.records)
+    topics_hash = hash_of_topics(group.names if is_same else names_of(plan), catalogue)
     epoch, target_epoch = group.epoch, group.assignment_epoch
     if not epoch:  # a new group: a member that reads nothing is in epoch 1, as in Kafka
         epoch = 1
@@ -58,7 +60,9 @@ def progress(
         target_epoch = epoch
     if updated.is_reconciled_to(target_epoch):
         return updated
-    owners = {place: who for place, who in group.owners.items() if who != plan.replaced}
+    owners = group.owners
+    if plan.replaced is not None:
+        owners = {place: who for place, who in owners.items() if who != plan.replaced}
     moved = step(updated, plan.target.get(updated.id, NONE), target_epoch, owned, owners)
     if moved != updated or updated.id not in group.members:
         plan.records.append(moved.assignment_record(group.id))
@@ -90,12 +94,15 @@ def _topics_of(plan: Plan, member: ConsumerMember) -> frozenset[str]:
     return plan.resolved.get(member.pattern, frozenset()).union(member.topics)
 
 
-def hash_of_topics(plan: Plan, catalogue: Catalogue) -> int:
+def names_of(plan: Plan) -> frozenset[str]:
+    return frozenset().union(*(_topics_of(plan, member) for member in plan.members.values()))
+
+
+def hash_of_topics(names: frozenset[str], catalogue: Catalogue) -> int:
     """A number that differs when the topics that are read differ; 0 when there are none."""
-    names = sorted({name for member in plan.members.values() for name in _topics_of(plan, member)})
     digest = hashlib.blake2b(digest_size=8)
     is_any = False
-    for name in names:
+    for name in sorted(names):
         topic = catalogue.get(name)
         if topic is not None:
             is_any = True
