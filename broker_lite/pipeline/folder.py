@@ -1,0 +1,223 @@
+"""A broker's data folder seen from outside, while the broker runs or not.
+
+What may be read is what the broker has promised: from the log start to the high watermark, as its checkpoint files
+say; file sizes promise nothing.  For committed data only, up to the last stable offset, which is found as a broker
+finds it when it starts: from the newest snapshot of producers, and the batch headers behind it.
+
+Whoever reads names offsets, never bytes: where they lie is looked up in the index when the file is open.  So it does no
+harm if retention removes a segment or compaction replaces it between planning and reading, as long as the offsets
+themselves are still there.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from broker_lite.ids import TopicPartition
+from broker_lite.log import layout
+from broker_lite.pipeline.arrowlog import records
+from broker_lite.pipeline.chunks import CHUNK, chunks
+from broker_lite.pipeline.committed import Aborted, Transactions
+from broker_lite.pipeline.errors import NotThere
+from broker_lite.pipeline.scan import Batches
+from broker_lite.pipeline.store import Found, Store
+
+JOURNAL = "@journal"
+SPLIT_BYTES = 64 << 20
+_FAR = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    start: int
+    end: int
+    """One after the last offset that may be read."""
+    aborted: tuple[Aborted, ...] = ()
+
+
+class Folder:
+    def __init__(self, place: str, *, chunk: int = CHUNK) -> None:
+        self.place = place
+        self.store = Store(place)
+        self._chunk = chunk
+        if not self.store.exists():
+            raise NotThere(f"there is no folder {place}")
+        if not self.partitions() and not self.store.exists(layout.META_PROPERTIES):
+            raise NotThere(
+                f"{place} is no data folder: it has neither {layout.META_PROPERTIES} nor a folder TOPIC-PARTITION"
+            )
+
+    @cached_property
+    def cluster_id(self) -> str | None:
+        if not self.store.exists(layout.META_PROPERTIES):
+            return None
+        return layout.parse_properties(self.store.read_bytes(layout.META_PROPERTIES)).get("cluster.id")
+
+    def partitions(self) -> list[TopicPartition]:
+        found = (layout.parse_folder_name(one.name) for one in self.store.listing() if one.is_folder)
+        return sorted(one for one in found if one is not None)
+
+    def segments(self, partition: TopicPartition) -> list[tuple[int, Found]]:
+        """(first offset, file) of each segment, in order."""
+        found = []
+        for one in self.store.listing(layout.folder_name(partition)):
+            name = layout.parse_file_name(one.name)
+            if name is not None and name[1] == layout.LOG:
+                found.append((name[0], one))
+        if not found:
+            raise NotThere(f"{self.place} has no segments of {partition.topic}-{partition.partition}")
+        return found
+
+    def bounds(self, partition: TopicPartition, *, committed: bool = False) -> Bounds:
+        start, high = self.log_start(partition), self.high_watermark(partition)
+        if not committed:
+            return Bounds(start, max(start, high))
+        told = self._transactions(partition, start, high)
+        return Bounds(start, max(start, told.stable(high)), tuple(told.aborted))
+
+    def log_start(self, partition: TopicPartition) -> int:
+        return max(self._checkpoint(layout.LOG_STARTS).get(partition, 0), self.segments(partition)[0][0])
+
+    def high_watermark(self, partition: TopicPartition) -> int:
+        """From the checkpoint; a folder without one was copied from somewhere, and all of it counts."""
+        if self.store.exists(layout.HIGH_WATERMARKS):
+            return self._checkpoint(layout.HIGH_WATERMARKS).get(partition, 0)
+        end = 0
+        for found in self.chunks(partition, self.segments(partition)[-1][0], _FAR):
+            end = int(found.last_offset[-1]) + 1 if len(found) else end
+            if found.fault is not None:
+                break
+        return end
+
+    def _checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        if not self.store.exists(name):
+            return {}
+        try:
+            return layout.parse_offsets(self.store.read_bytes(name))
+        except ValueError as error:
+            raise NotThere(f"{self.place}/{name}: {error}") from None
+
+    def _transactions(self, partition: TopicPartition, start: int, high: int) -> Transactions:
+        folder = layout.folder_name(partition)
+        told = Transactions()
+        begin = start
+        for one in self.store.listing(folder):
+            offset, suffix = layout.parse_file_name(one.name) or (0, "")
+            try:
+                if suffix == layout.TXN_INDEX:
+                    told.know(layout.parse_aborted(self.store.read_bytes(f"{folder}/{one.name}")))
+                elif suffix == layout.SNAPSHOT and start < offset <= high:
+                    told.begin_with(layout.parse_snapshot(self.store.read_bytes(f"{folder}/{one.name}")))
+                    begin = offset
+            except ValueError:
+                continue  # a snapshot or index that cannot be read is one that is not there: the headers tell all
+        for found in self.chunks(partition, begin, high):
+            told.follow(found, begin)
+        return told
+
+    def chunks(self, partition: TopicPartition, first: int, end: int) -> Iterator[Batches]:
+        """Whole batches that hold offsets from `first` to before `end`."""
+        folder = layout.folder_name(partition)
+        segments = self.segments(partition)
+        for index, (base, one) in enumerate(segments):
+            after = segments[index + 1][0] if index + 1 < len(segments) else _FAR
+            if after <= first:
+                continue
+            if base >= end:
+                return
+            with self.store.open(f"{folder}/{one.name}") as file:
+                start = self._position(folder, base, first)
+                yield from chunks(
+                    file, f"{folder}/{one.name}", start=start, end=end, last=after == _FAR, chunk=self._chunk
+                )
+
+    def _index(self, folder: str, base: int) -> tuple[list[int], list[int]]:
+        name = f"{folder}/{layout.file_name(base, layout.INDEX)}"
+        try:
+            offsets, positions = layout.parse_index(self.store.read_bytes(name))
+        except (OSError, ValueError):
+            return [], []
+        return list(offsets), list(positions)
+
+    def _position(self, folder: str, base: int, first: int) -> int:
+        """A batch begins here, and nothing before it is at or after `first`."""
+        if first <= base:
+            return 0
+        offsets, positions = self._index(folder, base)
+        place = bisect_right(offsets, first - base) - 1
+        return positions[place] if place >= 0 else 0
+
+    def split(self, partition: TopicPartition, first: int, end: int, size: int = SPLIT_BYTES) -> list[tuple[int, int]]:
+        """Ranges of offsets that together are first..end, each about `size` bytes of log, cut between batches."""
+        cuts = [first]
+        held = 0
+        segments = self.segments(partition)
+        for index, (base, one) in enumerate(segments):
+            after = segments[index + 1][0] if index + 1 < len(segments) else _FAR
+            if after <= first or base >= end:
+                continue
+            if base > cuts[-1] and held >= size:
+                cuts.append(base)
+                held = 0
+            begin = 0
+            for offset, position in self._cuts(partition, base, one, size):
+                if cuts[-1] < offset < end and held + position - begin >= size:
+                    cuts.append(offset)
+                    held, begin = 0, position
+            held += one.size - begin
+        return list(zip(cuts, [*cuts[1:], end], strict=True))
+
+    def _cuts(self, partition: TopicPartition, base: int, one: Found, size: int) -> Iterator[tuple[int, int]]:
+        """(first offset, position) of batches inside the segment, about a quarter of `size` apart."""
+        if one.size < size // 4:
+            return
+        folder = layout.folder_name(partition)
+        _, positions = self._index(folder, base)
+        following = 0
+        with self.store.open(f"{folder}/{one.name}") as file:
+            for position in positions:
+                if position < following:
+                    continue
+                head = file.at(position, 17)
+                if len(head) == 17 and head[16] == 2:
+                    yield int.from_bytes(head[:8], "big", signed=True), position
+                following = position + size // 4
+
+    def offset_by_time(self, partition: TopicPartition, timestamp: int, bounds: Bounds) -> int | None:
+        """The first offset whose record is not older than this; None if there is none."""
+        for found in self.chunks(partition, bounds.start, bounds.end):
+            if found.fault is not None:
+                raise found.fault
+            new = (found.columns["max_timestamp"] >= timestamp) & ~found.is_control
+            for index in np.flatnonzero(new).tolist():
+                only = np.arange(len(found)) == index
+                for rows in records(found, keep=only, first=bounds.start, end=bounds.end):
+                    times = rows["timestamp"].cast("int64").to_numpy()
+                    late = np.flatnonzero(times >= timestamp)
+                    if late.size:
+                        return int(rows["offset"][int(late[0])].as_py())
+        return None
+
+    def topic_configs(self) -> dict[str, dict[str, str]] | None:
+        """What was set on each topic, from our broker's journal; None for a folder that has none."""
+        found: dict[str, dict[str, str]] = {}
+        names = [one.name for one in self.store.listing(JOURNAL) if one.name.endswith(layout.LOG)]
+        if not names:
+            return None
+        for name in names:
+            with self.store.open(f"{JOURNAL}/{name}") as file:
+                for piece in chunks(file, f"{JOURNAL}/{name}", start=0, end=_FAR, last=True):
+                    if piece.fault is not None:
+                        break
+                    for rows in records(piece):
+                        for key, value in zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True):
+                            kind, topic = json.loads(key)
+                            if kind == "topic":
+                                found[topic] = json.loads(value)["configs"] if value else {}
+        return found

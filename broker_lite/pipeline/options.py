@@ -1,0 +1,214 @@
+"""What a reader was asked for: the options of Spark's Kafka connector, and `path`, `bootstrap` and `onCorrupt` of ours.
+
+Names are those of the connector and mean what they mean there, so a job changes its format and nothing else.  An
+option that nobody knows is an error, because a misspelt one would be a silent wrong answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from broker_lite.pipeline.errors import WrongOption
+
+EARLIEST, LATEST = -2, -1
+ON_CORRUPT = ("fail", "skip", "report")
+_READING = {
+    "path",
+    "bootstrap",
+    "oncorrupt",
+    "kafka.bootstrap.servers",
+    "subscribe",
+    "subscribepattern",
+    "assign",
+    "startingoffsets",
+    "endingoffsets",
+    "startingtimestamp",
+    "endingtimestamp",
+    "startingoffsetsbytimestamp",
+    "endingoffsetsbytimestamp",
+    "startingoffsetsbytimestampstrategy",
+    "maxoffsetspertrigger",
+    "minpartitions",
+    "failondataloss",
+    "includeheaders",
+    "kafka.isolation.level",
+    "kafka.security.protocol",
+}
+_WRITING = {"bootstrap", "kafka.bootstrap.servers", "topic", "compression", "kafka.security.protocol", "path"}
+_SECRET = re.compile(r"kafka\.(sasl|ssl)\.")
+
+ByPartition = dict[str, dict[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One edge of what is read: the same for all partitions, or told for each."""
+
+    offset: int | None = None
+    """EARLIEST or LATEST."""
+    timestamp: int | None = None
+    offsets: ByPartition = field(default_factory=dict)
+    timestamps: ByPartition = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    path: str | None
+    bootstrap: str | None
+    topics: tuple[str, ...]
+    pattern: str | None
+    assigned: dict[str, list[int]] | None
+    start: Where
+    end: Where
+    no_later_is_an_error: bool
+    committed: bool
+    headers: bool
+    fail_on_loss: bool
+    on_corrupt: str
+    max_offsets: int | None
+    min_partitions: int | None
+
+
+def read_options(given: Mapping[str, str], *, streaming: bool) -> Asked:
+    told = {name.lower(): value for name, value in given.items()}
+    _refuse_unknown(told, _READING)
+    path, bootstrap = told.get("path"), _bootstrap(told)
+    if (path is None) == (bootstrap is None):
+        raise WrongOption("give either path (a data folder) or bootstrap (HOST:PORT of a broker)")
+    _plain_text(told)
+    chosen = [name for name in ("subscribe", "subscribepattern", "assign") if name in told]
+    if len(chosen) > 1:
+        raise WrongOption(f"{' and '.join(chosen)} are two ways to choose topics; give one")
+    return Asked(
+        path=path,
+        bootstrap=bootstrap,
+        topics=tuple(name.strip() for name in told.get("subscribe", "").split(",") if name.strip()),
+        pattern=_pattern(told),
+        assigned=_assigned(told),
+        start=_edge(told, "starting", LATEST if streaming else EARLIEST, streaming=streaming),
+        end=_edge(told, "ending", LATEST, streaming=streaming),
+        no_later_is_an_error=_one_of(told, "startingoffsetsbytimestampstrategy", ("error", "latest")) == "error",
+        committed=_one_of(told, "kafka.isolation.level", ("read_uncommitted", "read_committed")) == "read_committed",
+        headers=_one_of(told, "includeheaders", ("false", "true")) == "true",
+        fail_on_loss=_one_of(told, "failondataloss", ("true", "false")) == "true",
+        on_corrupt=_one_of(told, "oncorrupt", ON_CORRUPT),
+        max_offsets=_number(told, "maxoffsetspertrigger"),
+        min_partitions=_number(told, "minpartitions"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WriteAsked:
+    bootstrap: str
+    topic: str | None
+    codec: str
+
+
+def write_options(given: Mapping[str, str]) -> WriteAsked:
+    told = {name.lower(): value for name, value in given.items()}
+    _refuse_unknown(told, _WRITING)
+    _plain_text(told)
+    bootstrap = _bootstrap(told)
+    if bootstrap is None or "path" in told:
+        raise WrongOption("records are written to a broker: give bootstrap (HOST:PORT), not path")
+    codec = _one_of(told, "compression", ("none", "gzip", "snappy", "lz4", "zstd"))
+    return WriteAsked(bootstrap, told.get("topic"), codec)
+
+
+def _refuse_unknown(told: Mapping[str, str], known: set[str]) -> None:
+    for name in told:
+        if name not in known and not _SECRET.match(name):
+            raise WrongOption(f"there is no option {name!r}; there are {', '.join(sorted(known))}")
+
+
+def _plain_text(told: Mapping[str, str]) -> None:
+    protocol = told.get("kafka.security.protocol", "PLAINTEXT")
+    if protocol.upper() != "PLAINTEXT" or any(_SECRET.match(name) for name in told):
+        raise WrongOption("this reader speaks PLAINTEXT only; for SASL and TLS use Spark's own kafka format")
+
+
+def _bootstrap(told: Mapping[str, str]) -> str | None:
+    both = [told[name] for name in ("bootstrap", "kafka.bootstrap.servers") if name in told]
+    if len(both) > 1:
+        raise WrongOption("bootstrap and kafka.bootstrap.servers are the same option; give one")
+    return both[0] if both else None
+
+
+def _pattern(told: Mapping[str, str]) -> str | None:
+    pattern = told.get("subscribepattern")
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise WrongOption(f"subscribePattern {pattern!r} is no pattern: {error}") from None
+    return pattern
+
+
+def _assigned(told: Mapping[str, str]) -> dict[str, list[int]] | None:
+    if "assign" not in told:
+        return None
+    found = _json(told, "assign")
+    if not all(isinstance(parts, list) and all(isinstance(one, int) for one in parts) for parts in found.values()):
+        raise WrongOption("""assign must look like {"orders": [0, 1]}""")
+    return {topic: list(parts) for topic, parts in found.items() if isinstance(parts, list)}
+
+
+def _edge(told: Mapping[str, str], which: str, default: int, *, streaming: bool) -> Where:
+    if streaming and which == "ending":
+        for name in ("endingoffsets", "endingtimestamp", "endingoffsetsbytimestamp"):
+            if name in told:
+                raise WrongOption(f"{name} means nothing in a stream, which has no end")
+        return Where(offset=LATEST)
+    if f"{which}timestamp" in told:
+        return Where(timestamp=_number(told, f"{which}timestamp"))
+    if f"{which}offsetsbytimestamp" in told:
+        return Where(timestamps=_by_partition(told, f"{which}offsetsbytimestamp"))
+    text = told.get(f"{which}offsets")
+    if text is None:
+        return Where(offset=default)
+    word = text.strip().lower()
+    if word in ("earliest", "latest"):
+        wrong = None if streaming else {"starting": "latest", "ending": "earliest"}[which]
+        if word == wrong:
+            raise WrongOption(f"{which}Offsets cannot be {word} in a batch: there would be nothing between")
+        return Where(offset=EARLIEST if word == "earliest" else LATEST)
+    return Where(offsets=_by_partition(told, f"{which}offsets"))
+
+
+def _json(told: Mapping[str, str], name: str) -> dict[str, object]:
+    try:
+        found = json.loads(told[name])
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise WrongOption(f"{name} is no JSON object: {told[name]!r}")
+    return found
+
+
+def _by_partition(told: Mapping[str, str], name: str) -> ByPartition:
+    out: ByPartition = {}
+    for topic, parts in _json(told, name).items():
+        if not isinstance(parts, dict) or not all(
+            part.isdecimal() and isinstance(at, int) for part, at in parts.items()
+        ):
+            raise WrongOption(f"""{name} must look like {{"orders": {{"0": 23, "1": -2}}}}""")
+        out[topic] = {int(part): at for part, at in parts.items()}
+    return out
+
+
+def _one_of(told: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
+    """The first of the allowed is the default."""
+    value = told.get(name, allowed[0]).lower()
+    if value not in allowed:
+        raise WrongOption(f"{name} is {value!r}, but must be one of {', '.join(allowed)}")
+    return value
+
+
+def _number(told: Mapping[str, str], name: str) -> int | None:
+    if name not in told:
+        return None
+    if not told[name].isdecimal() or (int(told[name]) == 0 and "timestamp" not in name):
+        raise WrongOption(f"{name} is {told[name]!r}, but must be a number above 0")
+    return int(told[name])

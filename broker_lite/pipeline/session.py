@@ -1,0 +1,160 @@
+"""A Spark session with quiet settings, and one clear line where there cannot be one.
+
+Under spark-submit everything is Spark's business and nothing is set here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker_lite.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NEEDS_JAVA = 17
+NEEDED = ("pyarrow", "numpy", "crc32c", "broker_lite")
+"""What a worker imports."""
+_INSTALL = "pip install 'broker-lite[spark]'"
+_QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+class CannotRun(PipelineError):
+    """Java, PySpark or a module on a worker is missing."""
+
+
+def check_here() -> None:
+    """Raises CannotRun if this machine cannot start Spark."""
+    try:
+        import pyspark
+    except ImportError:
+        raise CannotRun(f"PySpark is missing; to have it: {_INSTALL}") from None
+    if tuple(map(int, re.findall(r"\d+", pyspark.__version__)[:2])) < (4, 2):
+        raise CannotRun(f"PySpark {pyspark.__version__} is too old, 4.2 is needed; to have it: {_INSTALL}")
+    for module in ("numpy", "pyarrow"):
+        try:
+            __import__(module)
+        except ImportError:
+            raise CannotRun(f"{module} is missing; to have it: {_INSTALL}") from None
+    java = java_program()
+    if java is None:
+        raise CannotRun(f"Java is missing: install Java {NEEDS_JAVA} or newer, or set JAVA_HOME")
+    version = java_version(java)
+    if version is not None and version < NEEDS_JAVA:
+        raise CannotRun(f"Java {version} at {java} is too old, {NEEDS_JAVA} is needed; set JAVA_HOME to a newer one")
+
+
+def java_program() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        program = Path(home) / "bin" / "java"
+        return str(program) if program.exists() else None
+    return shutil.which("java")
+
+
+def java_version(java: str) -> int | None:
+    """Its major number; None if it does not tell."""
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(found[1]) if found else None
+
+
+def is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ
+
+
+def session(
+    name: str,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    jars: str | None = None,
+    packages: str | None = None,
+) -> SparkSession:
+    """The session, with both data sources registered and every worker asked whether it can do the work."""
+    check_here()
+    from pyspark.sql import SparkSession
+
+    from broker_lite.pipeline.source import register
+
+    builder = SparkSession.builder.appName(f"broker-lite {name}")
+    if not is_submitted():
+        master = master or "local[*]"
+        if master.startswith("local"):
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        settings = dict(_QUIET)
+        if not master.startswith("local"):
+            del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
+        if jars:
+            settings["spark.jars"] = jars
+        if packages:
+            settings["spark.jars.packages"] = packages
+        settings |= conf or {}
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        builder = builder.master(master)
+    try:
+        spark = builder.getOrCreate()
+    except (*spark_errors(), OSError, RuntimeError) as error:
+        raise CannotRun(f"Spark does not start: {first_line(error)}") from None
+    register(spark)
+    check_workers(spark)
+    return spark
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """What Spark raises when a job fails."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return (Py4JError, PySparkException)
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Raises CannotRun that names the module and the host, if a worker cannot import what the work needs."""
+    context = spark.sparkContext
+    if (context.master or "").startswith("local[") or context.master == "local":
+        return
+    tasks = max(context.defaultParallelism, 1)
+    for host, missing in context.parallelize(range(tasks), tasks).map(_missing_here).collect():
+        if missing:
+            raise CannotRun(f"worker {host} has no module {missing}; install broker-lite[spark] there")
+
+
+def _missing_here(_: int) -> tuple[str, str | None]:
+    for module in NEEDED:
+        try:
+            __import__(module)
+        except ImportError:
+            return socket.gethostname(), module
+    return socket.gethostname(), None
+
+
+def first_line(error: BaseException) -> str:
+    """What a person wants to know of an error that came through Java: our own line if there is one in it."""
+    text = str(error)
+    ours = re.search(r"broker_lite\.pipeline\.\w+\.\w+: (.+)", text)
+    if ours:
+        return ours[1].strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

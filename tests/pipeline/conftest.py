@@ -1,0 +1,38 @@
+"""One Spark session for all tests of the part, and one broker with a topic that has everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from broker_lite.pipeline.session import CannotRun, check_here
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    try:
+        check_here()
+    except CannotRun as reason:
+        pytest.skip(str(reason))
+    from broker_lite.pipeline.session import session
+    from tests.pipeline.connector import connector_jars
+
+    place = tmp_path_factory.mktemp("spark")
+    made = session(
+        "tests",
+        master="local[2]",
+        jars=",".join(map(str, connector_jars())),
+        conf={
+            "spark.driver.memory": "1g",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(place / "warehouse"),
+            "spark.local.dir": str(place / "local"),
+        },
+    )
+    yield made
+    made.stop()
