@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 import sys
+from types import ModuleType
 from typing import TextIO
 
 import structlog
 from structlog.typing import Processor
 
+ROOT = "root"
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -36,3 +38,46 @@ def set_up(wanted: str = "auto", *, level: str = "info", stream: TextIO | None =
         logger_factory=structlog.WriteLoggerFactory(file=out),
         cache_logger_on_first_use=True,
     )
+    for name in list(_own):
+        if name != ROOT:
+            set_level(name, None)
+    _own[ROOT] = LEVELS[level]
+
+
+_own: dict[str, int] = {ROOT: logging.INFO}
+"""Levels by logger name; a module that is not here follows the root."""
+
+
+def loggers() -> dict[str, int]:
+    """Every logger with its level: the root, and the modules of ours that log."""
+    return {name: _own.get(name, _own[ROOT]) for name in (ROOT, *sorted(_modules()))}
+
+
+def set_level(name: str, level: int | None) -> None:
+    """From now on `name` logs from `level` on; None: it follows the root again.
+
+    A logger remembers the level it had when it was first used, so a change of level is a new logger.
+    """
+    if name == ROOT:
+        assert level is not None, "the root has a level"
+        _own[ROOT] = level
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(level))
+        for other, module in _modules().items():
+            if other not in _own:
+                vars(module)["log"] = structlog.get_logger()
+    elif level is None:
+        _own.pop(name, None)
+        vars(_modules()[name])["log"] = structlog.get_logger()
+    else:
+        _own[name] = level
+        wrapper = structlog.make_filtering_bound_logger(level)
+        vars(_modules()[name])["log"] = structlog.wrap_logger(None, wrapper_class=wrapper)
+
+
+def _modules() -> dict[str, ModuleType]:
+    package = __name__.partition(".")[0]
+    return {
+        name: module
+        for name, module in list(sys.modules.items())
+        if name.startswith(f"{package}.") and hasattr(getattr(module, "log", None), "bind")
+    }

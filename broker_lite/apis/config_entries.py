@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from broker_lite.config.key import Kind
-from broker_lite.config.sources import Source, TopicSettings
+from broker_lite.config.broker import BROKER_KEYS
+from broker_lite.config.key import Key, Kind
+from broker_lite.config.resources import KEYS
+from broker_lite.config.sources import Settings, Source, Spoken, TopicSettings
 from broker_lite.config.topic import TOPIC_KEYS
 
 _WIRE_SOURCE = {
@@ -17,7 +19,26 @@ _WIRE_SOURCE = {
     Source.ENVIRONMENT: 4,
     Source.FILE: 4,
     Source.DEFAULT: 5,
+    Source.CLIENT_METRICS: 7,
+    Source.GROUP: 8,
 }
+LOGGER_SOURCE = 6
+_UNKNOWN_TYPE = 0
+_STAND_INS = {
+    key.synonyms[0].name: tuple(synonym.name for synonym in key.synonyms)
+    for key in TOPIC_KEYS.values()
+    if len(key.synonyms) > 1
+}
+"""Keys of the broker for which others speak: `log.retention.hours` for `log.retention.ms`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One source's word, in the numbers of the wire."""
+
+    name: str
+    value: str | None
+    source: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +46,72 @@ class Entry:
     name: str
     value: str | None
     source: int
-    sensitive: bool
+    sensitive: bool = False
     read_only: bool = False
+    kind: int = _UNKNOWN_TYPE
+    doc: str = ""
+    synonyms: list[Said] = field(default_factory=list)
 
 
 def topic_entries(settings: TopicSettings) -> Iterator[Entry]:
-    """Every key that a topic can have, in the order of their names."""
-    for name, key in sorted(TOPIC_KEYS.items()):
-        sensitive = key.kind is Kind.PASSWORD
-        yield Entry(
-            name,
-            None if sensitive else key.format(settings.get(key)),
-            _WIRE_SOURCE[settings.explain(key)[0].source],
-            sensitive,
-        )
+    """Every key that a topic can have, or a group or a client metrics subscription, in the order of their names."""
+    for name, key in sorted(KEYS[settings.scope].items()):
+        words = settings.own(key)
+        if key.synonyms:
+            first = key.synonyms[0].name
+            words += _from(first, settings.broker.words(_STAND_INS.get(first, (first,))))
+        yield _entry(name, key, settings.get(key), words)
+
+
+def broker_entries(settings: Settings, dynamic: Mapping[str, str]) -> Iterator[Entry]:
+    """Every key of the broker, and what was set while running under names that we have no declaration for."""
+    for name, key in sorted(BROKER_KEYS.items()):
+        words = _from(name, settings.words(_STAND_INS.get(name, (name,))))
+        yield _entry(name, key, settings.get(key), words, read_only=not key.dynamic)
+    for name in dynamic:
+        if name not in BROKER_KEYS:
+            yield _foreign(name, Source.DYNAMIC_BROKER)
+
+
+def default_broker_entries(texts: Mapping[str, str]) -> Iterator[Entry]:
+    """What was set for all brokers."""
+    for name, text in sorted(texts.items()):
+        key = BROKER_KEYS.get(name)
+        if key is None:
+            yield _foreign(name, Source.DYNAMIC_CLUSTER)
+        else:
+            yield _entry(name, key, key.parse(text), [Spoken(name, text, Source.DYNAMIC_CLUSTER)])
+
+
+def _from(name: str, words: list[Spoken]) -> list[Spoken]:
+    """Kafka leaves out those who stand in for `name` before it has spoken itself."""
+    start = next((at for at, word in enumerate(words) if word.name == name), len(words))
+    static = {word.name for word in words[:start]}
+    kept: list[Spoken] = []
+    for word in words[start:]:
+        if word.source in (Source.FLAG, Source.ENVIRONMENT, Source.FILE):
+            if word.name in static:
+                continue  # flags, environment and file are one source to a client
+            static.add(word.name)
+        kept.append(word)
+    return kept
+
+
+def _entry(name: str, key: Key[object], value: object, words: list[Spoken], *, read_only: bool = False) -> Entry:
+    sensitive = key.kind is Kind.PASSWORD
+    return Entry(
+        name,
+        None if sensitive else key.format(value),
+        _WIRE_SOURCE[words[0].source if words else Source.DEFAULT],
+        sensitive=sensitive,
+        read_only=read_only,
+        kind=key.kind,
+        doc=key.doc if key.honoured else f"{key.doc} Accepted without effect: {key.ignored}.",
+        synonyms=[Said(word.name, None if sensitive else word.value, _WIRE_SOURCE[word.source]) for word in words],
+    )
+
+
+def _foreign(name: str, source: Source) -> Entry:
+    """Kafka takes what it does not know for a secret."""
+    said = _WIRE_SOURCE[source]
+    return Entry(name, None, said, sensitive=True, synonyms=[Said(name, None, said)])

@@ -1,12 +1,12 @@
 """CreateTopics: make topics, or only say whether they could be made.
 
 Versions
+    1    error messages; may only validate
     2    throttle time
     4    -1 means the broker's default number of partitions or replicas
     5    flexible; tells the partitions and configurations that came out
     7    tells the topic id
 Not done
-    versions 0-1
     more than one replica: there is one broker
 """
 
@@ -41,7 +41,7 @@ DEFAULT = -1
 MOST_PARTITIONS_A_REQUEST = 10_000
 
 
-@serves(CreateTopicsRequest, versions="2-7")
+@serves(CreateTopicsRequest, versions="0-7")
 def create_topics(ctx: Context, req: CreateTopicsRequest) -> CreateTopicsResponse:
     named = Counter(topic.name for topic in req.topics)
     results = [

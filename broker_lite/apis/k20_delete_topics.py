@@ -5,8 +5,6 @@ Versions
     4    flexible
     5    error messages
     6    topics by id
-Not done
-    version 0
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ _FIRST_BY_ID = 6
 _FIRST_WITH_DISABLED = 3
 
 
-@serves(DeleteTopicsRequest, versions="1-6")
+@serves(DeleteTopicsRequest, versions="0-6")
 def delete_topics(ctx: Context, req: DeleteTopicsRequest) -> DeleteTopicsResponse:
     asked = req.topics
     if ctx.version < _FIRST_BY_ID:

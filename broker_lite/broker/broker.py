@@ -6,7 +6,7 @@ came.  Rooms below change state in plain functions; what waits (fetches, syncs, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -14,6 +14,8 @@ import anyio
 import anyio.abc
 import structlog
 
+from broker_lite.broker.configs import KIND as CONFIG
+from broker_lite.broker.configs import Configs
 from broker_lite.broker.data_folder import DataFolder
 from broker_lite.broker.fetch_sessions import FetchSessions
 from broker_lite.broker.flusher import Flusher
@@ -23,13 +25,13 @@ from broker_lite.broker.partitions import Partitions
 from broker_lite.broker.producer_ids import KIND as PRODUCER_IDS
 from broker_lite.broker.producer_ids import ProducerIds
 from broker_lite.broker.purgatory import Purgatory
-from broker_lite.broker.topics import Topic, Topics
+from broker_lite.broker.topics import DELETED, TOPIC, Topic, Topics
 from broker_lite.broker.transactions import Transactions
 from broker_lite.broker.upkeep import Upkeep
 from broker_lite.clock import Clock
 from broker_lite.config import broker as keys
 from broker_lite.config import coordination
-from broker_lite.config.sources import TopicSettings, topic_config
+from broker_lite.config.key import Scope
 from broker_lite.config.start import Durability, StartOptions, TopicAtStart
 from broker_lite.errors import BrokerError, StartRefused, StorageFailed
 from broker_lite.ids import GROUP_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
@@ -63,9 +65,9 @@ class Broker:
         self.fetch_sessions = FetchSessions(self.settings.get(keys.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS))
         self._journal = Journal.open(folder.path, folder.disk, now_ms=clock.now_ms(), sync=self.flusher.active)
         self.producer_ids = ProducerIds(self._write)
-        self.topics = Topics(
-            Partitions(folder, self.settings, options.durability, clock), self._write, self._topic_settings
-        )
+        self.topics = Topics(Partitions(folder, self.settings, options.durability, clock), self._write, self.settings)
+        self.configs = Configs(self.settings, self.node_id, self._write)
+        self.configs.on_change.append(self._reconfigure)
         self.groups = GroupCoordinator(self)
         self.transactions = Transactions(self)
         self.upkeep = Upkeep(self)
@@ -93,11 +95,14 @@ class Broker:
             folder.close(clean=clean)
 
     def _load(self) -> None:
+        keepers: dict[str, Callable[[Change], None]] = {
+            TOPIC: self.topics.apply,
+            DELETED: self.topics.apply,
+            PRODUCER_IDS: self.producer_ids.apply,
+            CONFIG: self.configs.apply,
+        }
         for change in self._journal.replay():
-            if change.kind == PRODUCER_IDS:
-                self.producer_ids.apply(change)
-            else:
-                self.topics.apply(change)
+            keepers[change.kind](change)
         self.topics.open_all()
         for partition in self.topics.open_partitions():
             self.producer_ids.skip_past(partition.highest_producer_id)
@@ -196,5 +201,6 @@ class Broker:
     def _write(self, changes: list[Change]) -> None:
         self._journal.write(changes, self.clock.now_ms())
 
-    def _topic_settings(self, configs: Mapping[str, str]) -> TopicSettings:
-        return topic_config(configs, self.settings)
+    def _reconfigure(self, scope: Scope, name: str) -> None:
+        if scope is Scope.BROKER:
+            self.topics.reconfigure()

@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from broker_lite.broker.journal import Change, Json
-from broker_lite.config.sources import TopicSettings
+from broker_lite.config.sources import Settings, TopicSettings, topic_config
 from broker_lite.errors import (
     InvalidPartitions,
     InvalidTopic,
@@ -73,11 +73,13 @@ class Topics:
         self,
         folders: Folders,
         write: Callable[[list[Change]], None],
-        settings_of: Callable[[Mapping[str, str]], TopicSettings],
+        settings: Settings,
     ) -> None:
         self._folders = folders
         self._write = write
-        self._settings_of = settings_of
+        self._settings = settings
+        self.version = 0
+        """Rises with every change, for those who keep answers."""
         self._by_name: dict[str, Topic] = {}
         self._by_folded_name: dict[str, str] = {}
         self._by_id: dict[TopicId, Topic] = {}
@@ -135,7 +137,7 @@ class Topics:
             raise InvalidTopic(f"Topic '{name}' collides with existing topic: {twin}")
         if partitions < 1:
             raise InvalidPartitions(f"the number of partitions must be larger than 0, not {partitions}")
-        return self._settings_of(configs)
+        return topic_config(configs, self._settings)
 
     def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         self.check_new(name, partitions, configs)
@@ -146,7 +148,7 @@ class Topics:
         self._commit([_topic_change(topic.name, topic.id, total, topic.configs)])
 
     def configure(self, topic: Topic, configs: Mapping[str, str]) -> None:
-        self._settings_of(configs)
+        topic_config(configs, self._settings)
         self._commit([_topic_change(topic.name, topic.id, topic.partition_count, configs)])
 
     def delete(self, topic: Topic) -> None:
@@ -166,6 +168,7 @@ class Topics:
     # ---- applying
 
     def apply(self, change: Change) -> None:
+        self.version += 1
         if change.kind == DELETED:
             self._apply_deleted(change)
         elif change.value is None:
@@ -179,16 +182,25 @@ class Topics:
         assert isinstance(partitions, int)
         assert isinstance(configs, dict)
         texts = {key: str(text) for key, text in configs.items()}
-        topic = Topic(name, parse_topic_id(topic_id), partitions, texts, self._settings_of(texts))
+        topic = Topic(name, parse_topic_id(topic_id), partitions, texts, TopicSettings(texts, self._settings))
         self._by_name[name] = topic
         self._by_id[topic.id] = topic
         self._by_folded_name[name.replace(".", "_")] = name
         if not self._loading:
-            for index in range(topic.partition_count):
-                partition = self._partitions.get((name, index))
-                if partition is not None:
-                    partition.reconfigure(self._folders.settings_for(topic.settings))
+            self._reconfigure(topic)
             self._open_all(topic)
+
+    def reconfigure(self) -> None:
+        """The broker's settings have changed, and with them those of every topic that says nothing itself."""
+        for topic in self:
+            self._reconfigure(topic)
+
+    def _reconfigure(self, topic: Topic) -> None:
+        settings = self._folders.settings_for(topic.settings)
+        for index in range(topic.partition_count):
+            partition = self._partitions.get((topic.name, index))
+            if partition is not None:
+                partition.reconfigure(settings)
 
     def _apply_deleted(self, change: Change) -> None:
         topic_id = parse_topic_id(change.name)

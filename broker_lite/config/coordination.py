@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_lite.config.key import INT_MAX, Key, Kind, keys_in
 
-_ONLY_CLASSIC = "only classic groups are served"
+_ALL_SERVED = "every kind of group that is there is served"
 _PROTOCOLS = ("classic", "consumer", "share", "streams")
 
 # Groups.
@@ -23,42 +23,42 @@ GROUP_MAX_SIZE = Key("group.max.size", Kind.INT, INT_MAX, "Members of a classic 
 GROUP_COORDINATOR_REBALANCE_PROTOCOLS: Key[tuple[str, ...]] = Key(
     "group.coordinator.rebalance.protocols", Kind.LIST, ("classic", "consumer", "streams"),
     "The kinds of groups that are served.",
-    choices=_PROTOCOLS, ignored=_ONLY_CLASSIC,
+    choices=_PROTOCOLS, ignored=_ALL_SERVED,
 )  # fmt: skip
 GROUP_CONSUMER_SESSION_TIMEOUT_MS = Key(
     "group.consumer.session.timeout.ms", Kind.INT, 45000, "The session of a member of a consumer group.",
-    low=1, ignored=_ONLY_CLASSIC,
+    low=1,
 )  # fmt: skip
 GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS = Key(
     "group.consumer.min.session.timeout.ms", Kind.INT, 45000, "The shortest that a group may be configured to.",
-    low=1, ignored=_ONLY_CLASSIC,
+    low=1,
 )  # fmt: skip
 GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = Key(
     "group.consumer.max.session.timeout.ms", Kind.INT, 60000, "The longest that a group may be configured to.",
-    low=1, ignored=_ONLY_CLASSIC,
+    low=1,
 )  # fmt: skip
 GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = Key(
     "group.consumer.heartbeat.interval.ms", Kind.INT, 5000, "How often a member of a consumer group reports.",
-    low=1, ignored=_ONLY_CLASSIC,
+    low=1,
 )  # fmt: skip
 GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS = Key(
     "group.consumer.min.heartbeat.interval.ms", Kind.INT, 5000, "The shortest that a group may be configured to.",
-    low=1, ignored=_ONLY_CLASSIC,
+    low=1,
 )  # fmt: skip
 GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = Key(
     "group.consumer.max.heartbeat.interval.ms", Kind.INT, 15000, "The longest that a group may be configured to.",
-    low=1, ignored=_ONLY_CLASSIC,
+    low=1,
 )  # fmt: skip
 GROUP_CONSUMER_MAX_SIZE = Key(
-    "group.consumer.max.size", Kind.INT, INT_MAX, "Members of a consumer group at most.", low=1, ignored=_ONLY_CLASSIC
+    "group.consumer.max.size", Kind.INT, INT_MAX, "Members of a consumer group at most.", low=1
 )
 GROUP_CONSUMER_ASSIGNORS: Key[tuple[str, ...]] = Key(
     "group.consumer.assignors", Kind.LIST, ("uniform", "range"), "How partitions are shared out, the default first.",
-    choices=("uniform", "range"), ignored=_ONLY_CLASSIC,
+    choices=("uniform", "range"),
 )  # fmt: skip
 GROUP_CONSUMER_MIGRATION_POLICY = Key(
     "group.consumer.migration.policy", Kind.STRING, "bidirectional", "Which groups may change their protocol in use.",
-    choices=("disabled", "downgrade", "upgrade", "bidirectional"), ignored=_ONLY_CLASSIC,
+    choices=("disabled", "downgrade", "upgrade", "bidirectional"),
 )  # fmt: skip
 
 # Committed offsets.

@@ -72,6 +72,20 @@ _BY_NAME = {
 }
 _REASONS = {name: reason for reason, names in _BY_NAME.items() for name in names.split()}
 
+_DYNAMIC = """
+    background.threads config.providers cordoned.log.dirs follower.fetch.last.tiered.offset.enable
+    group.consumer.assignment.interval.ms group.coordinator.cached.buffer.max.bytes group.share.assignment.interval.ms
+    group.streams.assignment.interval.ms log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
+    log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads max.connection.creation.rate
+    metric.reporters num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.fetchers
+    remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
+    remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
+    remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
+    remote.log.manager.follower.thread.pool.size remote.log.reader.threads share.coordinator.cached.buffer.max.bytes
+"""
+DYNAMIC = frozenset(_DYNAMIC.split())
+"""Those that Kafka lets change in a running broker; here they are kept and shown."""
+
 
 def why_elsewhere(name: str) -> str | None:
     """The reason why Kafka's key `name` has no effect here; None if it is not such a key."""

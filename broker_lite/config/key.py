@@ -42,6 +42,8 @@ class Kind(IntEnum):
 class Scope(Enum):
     BROKER = "broker"
     TOPIC = "topic"
+    GROUP = "group"
+    CLIENT_METRICS = "client metrics"
 
 
 _RANGES = {

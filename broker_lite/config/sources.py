@@ -10,13 +10,15 @@ Every value is parsed when it enters, so `get` cannot fail.  A topic's own keys 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, TypeVar, cast
 
 from broker_lite.config import elsewhere, environment
 from broker_lite.config.broker import BROKER_KEYS
+from broker_lite.config.client_metrics import CLIENT_METRICS_KEYS
+from broker_lite.config.group import GROUP_KEYS
 from broker_lite.config.key import Key, Scope, Synonym
 from broker_lite.config.topic import (
     MAX_COMPACTION_LAG_MS,
@@ -41,8 +43,16 @@ class Source(IntEnum):
     DYNAMIC_BROKER = 5
     """Set while running, for this broker."""
     TOPIC = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
 
 
+_OWN = {Scope.TOPIC: Source.TOPIC, Scope.GROUP: Source.GROUP, Scope.CLIENT_METRICS: Source.CLIENT_METRICS}
+_KEYS: dict[Scope, dict[str, Key[object]]] = {
+    Scope.TOPIC: TOPIC_KEYS,
+    Scope.GROUP: GROUP_KEYS,
+    Scope.CLIENT_METRICS: CLIENT_METRICS_KEYS,
+}
 _STRONGEST_FIRST = tuple(sorted(Source, reverse=True))
 _ALIASES = {
     synonym.name: key
@@ -82,7 +92,7 @@ class Settings:
     def replace(self, source: Source, texts: Mapping[str, str]) -> None:
         """From now on `source` says exactly `texts`. InvalidConfig, and no change, if one of them is wrong."""
         assert source is not Source.DEFAULT, "defaults are declared"
-        assert source is not Source.TOPIC, "topics have their own settings"
+        assert source < Source.TOPIC, "topics and groups have their own settings"
         for name, text in texts.items():
             key = BROKER_KEYS.get(name) or _ALIASES.get(name)
             if key is None:
@@ -120,12 +130,29 @@ class Settings:
                     yield Spoken(synonym.name, layer[synonym.name], source), synonym.factor
 
 
+    def words(self, names: Sequence[str]) -> list[Spoken]:
+        """What was said under `names`, source by source as Kafka lists it; defaults that are not null come last."""
+        found = [
+            Spoken(name, layer[name], source)
+            for source in _STRONGEST_FIRST
+            if (layer := self._layers.get(source))
+            for name in names
+            if name in layer
+        ]
+        for name in names:
+            key = BROKER_KEYS.get(name)
+            if key is not None and key.default is not None:
+                found.append(Spoken(name, key.format(key.default), Source.DEFAULT))
+        return found
+
+
 @dataclass(slots=True)
 class TopicSettings:
-    """A topic's settings: its own word, else the broker's, else Kafka's default."""
+    """A topic's settings: its own word, else the broker's, else Kafka's default. A group's are alike."""
 
     overrides: dict[str, str]
     broker: Settings
+    scope: Scope = Scope.TOPIC
     _values: dict[str, object] = field(default_factory=dict)
     _version: int = -1
 
@@ -135,7 +162,7 @@ class TopicSettings:
             self._version = self.broker.version
         elif key.name in self._values:
             return cast(T, self._values[key.name])
-        assert TOPIC_KEYS.get(key.name) is key, f"{key.name} is not a key of a topic"
+        assert _KEYS[self.scope].get(key.name) is key, f"{key.name} is not a key of a {self.scope.value}"
         value = key.default
         if key.name in self.overrides:
             value = key.parse(self.overrides[key.name])
@@ -148,7 +175,7 @@ class TopicSettings:
 
     def explain(self, key: Key[object]) -> list[Spoken]:
         """Everyone who spoke on `key`, strongest first, as DescribeConfigs lists synonyms."""
-        own = [Spoken(key.name, self.overrides[key.name], Source.TOPIC)] if key.name in self.overrides else []
+        own = self.own(key)
         default_name = key.synonyms[-1].name if key.synonyms else key.name
         default = BROKER_KEYS.get(default_name, key)
         return [
@@ -156,6 +183,12 @@ class TopicSettings:
             *(spoken for spoken, _ in self.broker._spoken(key)),
             Spoken(default_name, default.format(default.default), Source.DEFAULT),
         ]
+
+
+    def own(self, key: Key[object]) -> list[Spoken]:
+        """What the topic, or the group, says itself."""
+        text = self.overrides.get(key.name)
+        return [] if text is None else [Spoken(key.name, text, _OWN[self.scope])]
 
 
 def _scaled(key: Key[T], spoken: Spoken, factor: int) -> T:

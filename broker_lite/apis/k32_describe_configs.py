@@ -1,0 +1,109 @@
+"""DescribeConfigs: every key of a resource with its value, its source and its synonyms.
+
+Versions
+    0    is_default where later versions tell the source
+    1    synonyms
+    3    types and documentation
+    4    flexible
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from broker_lite import logs
+from broker_lite.apis.config_entries import (
+    LOGGER_SOURCE,
+    Entry,
+    broker_entries,
+    default_broker_entries,
+    topic_entries,
+)
+from broker_lite.apis.config_resources import MALFORMED, Resource, check_node
+from broker_lite.apis.registry import Context, serves
+from broker_lite.broker.configs import EVERY_BROKER
+from broker_lite.config.key import Scope
+from broker_lite.errors import BrokerError, InvalidRequest, UnknownTopicOrPartition
+from broker_lite.ids import check_topic_name
+from broker_lite.wire.messages.k32_describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+_DEFAULT_SOURCE = 5
+
+
+@serves(DescribeConfigsRequest, versions="0-4")
+def describe_configs(ctx: Context, req: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[_describe(ctx, req, resource) for resource in req.resources])
+
+
+def _describe(ctx: Context, req: DescribeConfigsRequest, asked: DescribeConfigsResource) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        error_message="", resource_type=asked.resource_type, resource_name=asked.resource_name, configs=[]
+    )
+    wanted = set(asked.configuration_keys or ())
+    try:
+        entries = _entries(ctx, asked.resource_type, asked.resource_name)
+        result.configs = [_shown(req, entry) for entry in entries if not wanted or entry.name in wanted]
+    except BrokerError as error:
+        result.error_code, result.error_message = error.code, error.message
+    return result
+
+
+def _entries(ctx: Context, kind: int, name: str) -> Iterable[Entry]:
+    configs = ctx.broker.configs
+    if kind == Resource.TOPIC:
+        check_topic_name(name)
+        topic = ctx.broker.topics.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition("")
+        return topic_entries(topic.settings)
+    if kind == Resource.BROKER:
+        if name == EVERY_BROKER:
+            return default_broker_entries(configs.get(Scope.BROKER, EVERY_BROKER))
+        check_node(ctx, name, "Unexpected broker id, expected {} or empty string, but received {}", "Broker")
+        both = configs.get(Scope.BROKER, EVERY_BROKER) | configs.get(Scope.BROKER, name)
+        return broker_entries(ctx.broker.settings, both)
+    if kind == Resource.BROKER_LOGGER:
+        if not name:
+            raise InvalidRequest("Broker id must not be empty")
+        check_node(ctx, name, "Unexpected broker id, expected {} but received {}", "Broker")
+        return [Entry(one, level_name(level), LOGGER_SOURCE) for one, level in logs.loggers().items()]
+    if kind == Resource.GROUP:
+        if not name:
+            raise InvalidRequest("Group name must not be empty")
+        return topic_entries(configs.group(name))
+    if kind == Resource.CLIENT_METRICS:
+        if not name:
+            raise InvalidRequest("Client metrics subscription name must not be empty")
+        return topic_entries(configs.client_metrics(name))
+    raise InvalidRequest(MALFORMED)
+
+
+def level_name(level: int) -> str:
+    """As log4j calls it."""
+    return {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}.get(level, logging.getLevelName(level))
+
+
+def _shown(req: DescribeConfigsRequest, entry: Entry) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        is_default=entry.source == _DEFAULT_SOURCE,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=said.name, value=said.value, source=said.source) for said in entry.synonyms
+        ]
+        if req.include_synonyms
+        else [],
+        config_type=entry.kind,
+        documentation=entry.doc if req.include_documentation else None,
+    )

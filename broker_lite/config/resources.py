@@ -1,0 +1,128 @@
+"""What may be changed while the broker runs, resource by resource: each check raises what Kafka raises, or returns.
+
+topic            the keys of `topic.py`, against the broker's settings as they are now
+broker           Kafka's dynamic keys.  A key of Kafka that has no effect here is kept and shown, as is a name that
+                 nobody knows: Kafka's plugins have such.  `""` is the default of all brokers
+group            the keys of `group.py`, within the bounds that the broker sets
+client metrics   the keys of `client_metrics.py`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from broker_lite.config import coordination, elsewhere
+from broker_lite.config import group as group_keys
+from broker_lite.config.broker import BROKER_KEYS
+from broker_lite.config.client_metrics import CLIENT_METRICS_KEYS, INTERVAL_MS, MATCH, SELECTORS
+from broker_lite.config.group import GROUP_KEYS
+from broker_lite.config.key import Key, Scope
+from broker_lite.config.sources import Settings, TopicSettings, topic_config
+from broker_lite.config.topic import TOPIC_KEYS
+from broker_lite.errors import BrokerError, InvalidConfig, InvalidRequest
+
+KEYS: dict[Scope, dict[str, Key[object]]] = {
+    Scope.TOPIC: TOPIC_KEYS,
+    Scope.BROKER: BROKER_KEYS,
+    Scope.GROUP: GROUP_KEYS,
+    Scope.CLIENT_METRICS: CLIENT_METRICS_KEYS,
+}
+
+
+def check(scope: Scope, texts: Mapping[str, str], settings: Settings, *, changed: set[str]) -> None:
+    """Would a resource be right with exactly `texts`? `changed` are those that somebody wants to set now."""
+    if scope is Scope.TOPIC:
+        topic_config(texts, settings)
+    elif scope is Scope.BROKER:
+        _check_broker(texts, changed)
+    elif scope is Scope.GROUP:
+        _check_group(texts, settings)
+    else:
+        _check_client_metrics(texts)
+
+
+def known_broker_keys(texts: Mapping[str, str]) -> dict[str, str]:
+    """Those that we have a declaration for."""
+    return {name: text for name, text in texts.items() if name in BROKER_KEYS}
+
+
+def _check_broker(texts: Mapping[str, str], changed: set[str]) -> None:
+    fixed = [name for name in texts if name in changed and not _is_dynamic(name)]
+    if fixed:
+        raise InvalidRequest(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+    for name, text in known_broker_keys(texts).items():
+        try:
+            BROKER_KEYS[name].parse(text)
+        except InvalidConfig as error:
+            raise InvalidRequest(error.message) from None
+
+
+def _is_dynamic(name: str) -> bool:
+    key = BROKER_KEYS.get(name)
+    if key is not None:
+        return key.dynamic
+    return elsewhere.why_elsewhere(name) is None or name in elsewhere.DYNAMIC
+
+
+def _check_group(texts: Mapping[str, str], settings: Settings) -> None:
+    for name, text in texts.items():
+        key = GROUP_KEYS.get(name)
+        if key is None:
+            raise InvalidConfig(f"Unknown group config name: {name}")
+        key.parse(text)
+    made = TopicSettings(dict(texts), settings, Scope.GROUP)
+    for own, least, most in (
+        (
+            group_keys.CONSUMER_SESSION_TIMEOUT_MS,
+            coordination.GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
+            coordination.GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
+        ),
+        (
+            group_keys.CONSUMER_HEARTBEAT_INTERVAL_MS,
+            coordination.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
+            coordination.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
+        ),
+    ):
+        if own.name not in texts:
+            continue
+        if made.get(own) < settings.get(least):
+            raise InvalidConfig(f"{own.name} must be greater than or equal to {least.name}")
+        if made.get(own) > settings.get(most):
+            raise InvalidConfig(f"{own.name} must be less than or equal to {most.name}")
+    if made.get(group_keys.CONSUMER_SESSION_TIMEOUT_MS) <= made.get(group_keys.CONSUMER_HEARTBEAT_INTERVAL_MS):
+        raise InvalidConfig("consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms")
+
+
+def _check_client_metrics(texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        key = CLIENT_METRICS_KEYS.get(name)
+        if key is None:
+            raise InvalidRequest(f"Unknown client metrics configuration: {name}")
+        if key is INTERVAL_MS:
+            _check_interval(text)
+        elif key is MATCH:
+            patterns(text)
+
+
+def _check_interval(text: str) -> None:
+    try:
+        INTERVAL_MS.parse(text)
+    except BrokerError:
+        raise InvalidRequest(
+            f"Invalid value {text} for interval.ms, interval must be between 100 and 3600000 (1 hour)"
+        ) from None
+
+
+def patterns(text: str) -> dict[str, re.Pattern[str]]:
+    """Selector -> pattern of a `match`, or InvalidConfig."""
+    found: dict[str, re.Pattern[str]] = {}
+    for entry in MATCH.parse(text):
+        name, equals, pattern = entry.partition("=")
+        if not equals or name.strip() not in SELECTORS:
+            raise InvalidConfig(f"Illegal client matching pattern: {entry}")
+        try:
+            found[name.strip()] = re.compile(pattern.strip())
+        except re.error:
+            raise InvalidConfig(f"Illegal client matching pattern: {entry}") from None
+    return found
