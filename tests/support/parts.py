@@ -50,7 +50,7 @@ def tool(*command: str) -> Callable[[], bool]:
 
 def tests(part: str, *options: str) -> Callable[[], bool]:
     def run() -> bool:
-        command = [str(BIN / "python"), "-m", "pytest", "-q", "--part", part, *options]
+        command = [str(BIN / "python"), "-m", "pytest", "-q", f"--part={part}", *options]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         return code in (0, NO_TESTS_COLLECTED)
 
