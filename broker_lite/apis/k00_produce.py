@@ -1,7 +1,8 @@
 """Produce: append record batches, one per partition.
 
 Versions
-    0-2  advertised because librdkafka turns compression off without them; answered UNSUPPORTED_VERSION per partition
+    0-1  message sets of magic 0, each stored as one batch
+    2    message sets of magic 1; the append time in the answer
     3    batches of magic 2 only, transactional id
     5    log start offset in the answer
     7    zstd
@@ -9,11 +10,18 @@ Versions
     9    flexible
     10   current leader hints
     13   topics by id
+
+A batch that has to be read record by record or written anew (old messages, a topic with its own codec, a compacted
+one) is checked in a thread if it is large, and appended when that is done.  The order in which a producer sent stays:
+its connection takes no further request before this one is answered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
+
+import anyio
+import anyio.to_thread
 
 from broker_lite.apis.registry import NO_REPLY, Context, NoReply, serves
 from broker_lite.errors import (
@@ -23,13 +31,16 @@ from broker_lite.errors import (
     InvalidRequiredAcks,
     InvalidTopic,
     Malformed,
-    UnsupportedVersion,
+    UnknownTopicOrPartition,
     refusal,
 )
 from broker_lite.ids import INTERNAL_TOPICS, Offset, TopicId
+from broker_lite.partition.answers import Appended
 from broker_lite.partition.partition import Partition
-from broker_lite.records.batch import HEADER_SIZE, TRANSACTIONAL
-from broker_lite.records.check import BadRecords
+from broker_lite.records.batch import CODEC_MASK, HEADER_SIZE, MAGIC, TRANSACTIONAL
+from broker_lite.records.check import AppendRules, BadRecords, Checked
+from broker_lite.records.legacy import MAGIC_AT
+from broker_lite.records.upconvert import check_any
 from broker_lite.wire.messages.k00_produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -47,10 +58,17 @@ ADMIN_CLIENT = "__admin_client"
 
 _ATTRIBUTES = 22
 """Of a batch: the byte with the bits that matter."""
+_OLD_ATTRIBUTES = 17
+"""Of a message of magic 0 or 1."""
 _PRODUCER = slice(43, 53)
 """Its producer's id and epoch."""
 
+_LARGE = 16 << 10
+_LARGE_COMPRESSED = 1 << 10
+"""Bytes from which on a check that reads every record is worth a thread."""
+
 _Waiting = tuple[PartitionProduceResponse, Partition, Offset]
+_Later = tuple[PartitionProduceResponse, Partition, memoryview]
 
 
 def _refuse_all(ctx: Context, req: ProduceRequest, error: BrokerError) -> ProduceResponse:
@@ -68,25 +86,28 @@ def _refuse_all(ctx: Context, req: ProduceRequest, error: BrokerError) -> Produc
     )
 
 
-@serves(ProduceRequest, versions="3-13", advertise="0-13", refuse=_refuse_all)
-def produce(ctx: Context, req: ProduceRequest) -> ProduceResponse | NoReply | Awaitable[ProduceResponse]:
+@serves(ProduceRequest, versions="0-13", refuse=_refuse_all)
+def produce(ctx: Context, req: ProduceRequest) -> ProduceResponse | NoReply | Awaitable[ProduceResponse | NoReply]:
     waiting: list[_Waiting] = []
+    later: list[_Later] = []
     refused = _refused_whole(req)
     answers = [
         TopicProduceResponse(
             name=topic.name,
             topic_id=topic.topic_id,
             partition_responses=[
-                _append(ctx, req, topic, data, waiting) if refused is None else _refused(data.index, refused)
+                _append(ctx, req, topic, data, waiting, later) if refused is None else _refused(data.index, refused)
                 for data in topic.partition_data
             ],
         )
         for topic in req.topic_data
     ]
+    response = ProduceResponse(responses=answers)
+    if later:
+        return _append_later(ctx, req, response, waiting, later)
     if req.acks == 0:
         _close_on_error(answers)
         return NO_REPLY
-    response = ProduceResponse(responses=answers)
     if waiting and req.acks == -1:
         return _answer_when_durable(ctx, response, waiting)
     return response
@@ -98,7 +119,10 @@ def _refused_whole(req: ProduceRequest) -> BrokerError | None:
         bytes(data.records[_PRODUCER])
         for topic in req.topic_data
         for data in topic.partition_data
-        if data.records is not None and len(data.records) >= HEADER_SIZE and data.records[_ATTRIBUTES] & TRANSACTIONAL
+        if data.records is not None
+        and len(data.records) >= HEADER_SIZE
+        and data.records[_ATTRIBUTES] & TRANSACTIONAL
+        and data.records[MAGIC_AT] == MAGIC
     }
     if not producers:
         return None
@@ -112,12 +136,15 @@ def _refused_whole(req: ProduceRequest) -> BrokerError | None:
 
 
 def _append(
-    ctx: Context, req: ProduceRequest, topic: TopicProduceData, data: PartitionProduceData, waiting: list[_Waiting]
+    ctx: Context,
+    req: ProduceRequest,
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    waiting: list[_Waiting],
+    later: list[_Later],
 ) -> PartitionProduceResponse:
     broker = ctx.broker
     try:
-        if ctx.version < _FIRST_WITH_BATCHES:
-            raise UnsupportedVersion("message sets of magic 0 and 1 are not accepted, produce with version 3 or later")
         if ctx.version >= _FIRST_BY_ID:
             partition = broker.topics.partition_by_id(TopicId(topic.topic_id), data.index)
         else:
@@ -126,6 +153,16 @@ def _append(
             raise InvalidRequiredAcks(f"acks must be -1, 0 or 1, not {req.acks}")
         if partition.tp.topic in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
             raise InvalidTopic(f"{partition.tp.topic} is internal, clients cannot write to it")
+        if (
+            (ctx.version < _FIRST_WITH_BATCHES or partition.settings.rules.may_be_slow)
+            and data.records is not None
+            and _is_large(data.records)
+        ):
+            answer = PartitionProduceResponse(index=data.index, base_offset=-1)
+            later.append((answer, partition, data.records))
+            return answer
+        if ctx.version < _FIRST_WITH_BATCHES:
+            return _append_old(ctx, data, partition, waiting)
         appended = partition.append(
             data.records,
             api_version=ctx.version,
@@ -136,29 +173,126 @@ def _append(
         )
     except BrokerError as error:
         return _refused(data.index, error)
-    if not appended.duplicate:
-        broker.appended(partition)
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=appended.base,
         log_append_time_ms=appended.log_append_time,
         log_start_offset=appended.log_start,
     )
-    if broker.flusher.active:
-        waiting.append((answer, partition, Offset(appended.last + 1)))
+    _tell(ctx, answer, partition, appended, waiting)
     return answer
 
 
-def _refused(index: int, error: BrokerError) -> PartitionProduceResponse:
-    answer = PartitionProduceResponse(
-        index=index, error_code=error.code, base_offset=-1, log_start_offset=-1, error_message=error.message
+def _tell(
+    ctx: Context,
+    answer: PartitionProduceResponse,
+    partition: Partition,
+    appended: Appended,
+    waiting: list[_Waiting],
+) -> None:
+    broker = ctx.broker
+    if not appended.duplicate:
+        broker.appended(partition)
+    if broker.flusher.active:
+        waiting.append((answer, partition, Offset(appended.last + 1)))
+
+
+def _append_old(
+    ctx: Context, data: PartitionProduceData, partition: Partition, waiting: list[_Waiting]
+) -> PartitionProduceResponse:
+    """A small message set."""
+    now_ms = ctx.broker.clock.now_ms()
+    checked = check_any(data.records, api_version=ctx.version, rules=partition.settings.rules, now_ms=now_ms)
+    answer = PartitionProduceResponse(index=data.index, base_offset=-1)
+    if checked is not None:
+        _append_checked(ctx, None, answer, partition, checked, waiting)
+    return answer
+
+
+def _append_checked(
+    ctx: Context,
+    transactional_id: str | None,
+    answer: PartitionProduceResponse,
+    partition: Partition,
+    checked: Checked,
+    waiting: list[_Waiting],
+) -> None:
+    broker = ctx.broker
+    appended = partition.append_checked(
+        checked,
+        now_ms=broker.clock.now_ms(),
+        verify_transaction=None
+        if transactional_id is None
+        else broker.transactions.verifier(transactional_id, partition, ctx.version),
     )
+    answer.base_offset = appended.base
+    answer.log_append_time_ms = appended.log_append_time
+    answer.log_start_offset = appended.log_start
+    _tell(ctx, answer, partition, appended, waiting)
+
+
+def _is_large(records: memoryview) -> bool:
+    size = len(records)
+    if size <= _LARGE_COMPRESSED:
+        return False
+    old = records[MAGIC_AT] < MAGIC
+    return size > _LARGE or records[_OLD_ATTRIBUTES if old else _ATTRIBUTES] & CODEC_MASK != 0
+
+
+async def _append_later(
+    ctx: Context, req: ProduceRequest, response: ProduceResponse, waiting: list[_Waiting], later: list[_Later]
+) -> ProduceResponse | NoReply:
+    """Check what is large in a thread, then append it. A client that hangs up meanwhile has still sent it."""
+    topics, now_ms = ctx.broker.topics, ctx.broker.clock.now_ms()
+    with anyio.CancelScope(shield=True):
+        work = [(records, partition.settings.rules) for _, partition, records in later]
+        checks = await anyio.to_thread.run_sync(_check_all, work, ctx.version, now_ms)
+        for (answer, partition, _), checked in zip(later, checks, strict=True):
+            try:
+                if isinstance(checked, BrokerError):
+                    raise checked
+                if topics.partition(*partition.tp) is not partition:
+                    raise UnknownTopicOrPartition(f"{partition.tp} was deleted")
+                if checked is not None:
+                    _append_checked(ctx, req.transactional_id, answer, partition, checked, waiting)
+            except BrokerError as error:
+                _refuse(answer, error)
+    if req.acks == 0:
+        _close_on_error(response.responses)
+        return NO_REPLY
+    if waiting and req.acks == -1:
+        return await _answer_when_durable(ctx, response, waiting)
+    return response
+
+
+def _check_all(
+    work: list[tuple[memoryview, AppendRules]], version: int, now_ms: int
+) -> list[Checked | BrokerError | None]:
+    """In a thread: the rules and the bytes are all that is looked at."""
+    results: list[Checked | BrokerError | None] = []
+    for records, rules in work:
+        try:
+            results.append(check_any(records, api_version=version, rules=rules, now_ms=now_ms))
+        except BrokerError as error:
+            results.append(error)
+    return results
+
+
+def _refused(index: int, error: BrokerError) -> PartitionProduceResponse:
+    answer = PartitionProduceResponse(index=index, base_offset=-1)
+    _refuse(answer, error)
+    return answer
+
+
+def _refuse(answer: PartitionProduceResponse, error: BrokerError) -> None:
+    answer.error_code = error.code
+    answer.error_message = error.message
+    answer.base_offset = answer.log_start_offset = -1
     if isinstance(error, BadRecords):
         answer.record_errors = [
             BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
             for at, text in error.record_errors
         ]
-    return answer
 
 
 def _close_on_error(answers: list[TopicProduceResponse]) -> None:
@@ -176,7 +310,5 @@ async def _answer_when_durable(ctx: Context, response: ProduceResponse, waiting:
         try:
             await ctx.broker.flusher.durable(partition, upto)
         except BrokerError as error:
-            answer.error_code = error.code
-            answer.error_message = error.message
-            answer.base_offset = answer.log_start_offset = -1
+            _refuse(answer, error)
     return response

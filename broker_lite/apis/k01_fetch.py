@@ -1,16 +1,18 @@
 """Fetch: raw batches from partitions, waiting for them if asked to.
 
 Versions
-    4    isolation level, aborted transactions
+    0-1  messages of magic 0, converted from batches; a first message beyond the limit comes cut off
+    2-3  messages of magic 1; from 3 on a limit for the whole answer, and the first message always whole
+    4    batches of magic 2; isolation level, aborted transactions
     5    log start offset
     7    fetch sessions (KIP-227)
     9    leader epoch of the reader is checked
+    10   zstd: topics that compress with it are refused to older versions
     12   flexible; a diverging log is told (KIP-595)
     13   topics by id
     15   replicas name themselves in a tagged field
     16   node endpoints
 Not done
-    versions 0-3 (down-conversion to message sets)
     requests of replicas: there are no followers
 """
 
@@ -20,10 +22,13 @@ from collections.abc import Awaitable
 
 from broker_lite.apis.registry import Context, serves
 from broker_lite.broker.fetch_sessions import Plan, Want, WantKey
-from broker_lite.broker.fetching import Appetite, Fetch, Fetched
+from broker_lite.broker.fetching import Appetite, Fetch, Fetched, release
+from broker_lite.broker.old_fetching import OldFetch
 from broker_lite.config import broker as keys
+from broker_lite.config.topic import COMPRESSION_TYPE
 from broker_lite.errors import ErrorCode
 from broker_lite.ids import TopicId
+from broker_lite.records.compression import Codec
 from broker_lite.wire.messages.k01_fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -36,9 +41,11 @@ from broker_lite.wire.messages.k01_fetch import (
 _READ_COMMITTED = 1
 _FIRST_BY_ID = 13
 _FIRST_WITH_STORAGE_ERROR = 6
+_FIRST_WITH_BATCHES = 4
+_FIRST_WITH_ZSTD = 10
 
 
-@serves(FetchRequest, versions="4-17")
+@serves(FetchRequest, versions="0-17")
 def fetch(ctx: Context, req: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
     broker = ctx.broker
     by_id = ctx.version >= _FIRST_BY_ID
@@ -57,6 +64,8 @@ def fetch(ctx: Context, req: FetchRequest) -> FetchResponse | Awaitable[FetchRes
         max_wait_ms=req.max_wait_ms,
         committed=req.isolation_level == _READ_COMMITTED,
     )
+    if ctx.version < _FIRST_WITH_BATCHES:
+        return _wait(ctx, plan, OldFetch(broker, plan.wants, appetite, version=ctx.version).run())
     results = Fetch(broker, plan.wants, appetite).run()
     if isinstance(results, list):
         return _response(ctx, plan, results)
@@ -93,6 +102,8 @@ def _forgotten(req: FetchRequest) -> list[WantKey]:
 
 def _response(ctx: Context, plan: Plan, results: list[Fetched]) -> FetchResponse:
     topics: list[FetchableTopicResponse] = []
+    if ctx.version < _FIRST_WITH_ZSTD:
+        _refuse_zstd(ctx, results)
     for fetched in results:
         want = fetched.want
         news = plan.is_news(
@@ -108,6 +119,16 @@ def _response(ctx: Context, plan: Plan, results: list[Fetched]) -> FetchResponse
                 topics.append(FetchableTopicResponse(topic=want.topic, topic_id=want.topic_id, partitions=[]))
             topics[-1].partitions.append(_partition(ctx, fetched))
     return FetchResponse(session_id=plan.session_id, responses=topics)
+
+
+def _refuse_zstd(ctx: Context, results: list[Fetched]) -> None:
+    """Only what the topic itself compresses. What a producer compressed is sent as it is, as in Kafka."""
+    for fetched in results:
+        topic = ctx.broker.topics.get(fetched.want.topic)
+        if fetched.records and topic is not None and topic.settings.get(COMPRESSION_TYPE) == Codec.ZSTD.name.lower():
+            release([fetched])
+            fetched.records = None
+            fetched.error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
 def _partition(ctx: Context, fetched: Fetched) -> PartitionData:

@@ -31,7 +31,8 @@ class Fetched:
     high: int = -1
     stable: int = -1
     start: int = -1
-    records: FileSlice | None = None
+    records: FileSlice | bytes | None = None
+    """Bytes only where they had to be converted."""
     aborted: list[AbortedTxn] | None = None
     diverging: tuple[int, int] | None = None
 
@@ -44,6 +45,8 @@ class Appetite:
     max_bytes: int
     max_wait_ms: int
     committed: bool
+    one_of_each: bool = False
+    """Not only the first partition with records gives at least one batch: each does."""
 
 
 class Fetch:
@@ -96,7 +99,7 @@ class Fetch:
         size, must_tell = 0, False
         left = self._appetite.max_bytes
         for want in self._wants:
-            fetched = self._read_one(want, left, at_least_one=size == 0)
+            fetched = self.read_one(want, left, at_least_one=size == 0 or (self._appetite.one_of_each and left > 0))
             results.append(fetched)
             if fetched.records is not None:
                 size += len(fetched.records)
@@ -104,7 +107,7 @@ class Fetch:
             must_tell = must_tell or fetched.error != ErrorCode.NONE or fetched.diverging is not None
         return results, size, must_tell
 
-    def _read_one(self, want: Want, left: int, *, at_least_one: bool) -> Fetched:
+    def read_one(self, want: Want, left: int, *, at_least_one: bool) -> Fetched:
         try:
             partition = self._find(want)
             partition.check_leader_epoch(want.current_leader_epoch)
@@ -140,6 +143,6 @@ class Fetch:
 def release(results: list[Fetched]) -> None:
     """Give back what was read and is not sent."""
     for fetched in results:
-        if fetched.records is not None:
+        if isinstance(fetched.records, FileSlice):
             fetched.records.release()
             fetched.records = None

@@ -39,7 +39,6 @@ from broker_lite.errors import (
     InvalidRecord,
     MessageTooLarge,
     UnsupportedCompressionType,
-    UnsupportedVersion,
 )
 from broker_lite.records.batch import (
     CODEC_MASK,
@@ -60,7 +59,6 @@ UNBOUNDED_MS = (1 << 63) - 1
 """`message.timestamp.before.max.ms` where nobody set it."""
 
 _MEANT_BITS = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
-_FIRST_VERSION_WITH_BATCHES = 3
 _FIRST_VERSION_WITH_ZSTD = 7
 _MAGIC_AT = 16
 
@@ -79,6 +77,11 @@ class AppendRules:
     compression_level: int | None = None
     strict: bool = False
     max_inflated_bytes: int = MAX_INFLATED
+
+    @property
+    def may_be_slow(self) -> bool:
+        """Whether some batches are read record by record, or written anew: better not on the loop if they are large."""
+        return self.strict or self.compacted or self.before_max_ms != UNBOUNDED_MS or self.compression is not None
 
     def reads_every_record(self, batch: Batch) -> bool:
         return (
@@ -133,8 +136,6 @@ def check_client_batch(records: memoryview | None, *, api_version: int, rules: A
 
 def only_batch(records: memoryview | None, api_version: int) -> Batch:
     """Step 1. A second batch whose end is missing is left out without a word, as in Kafka."""
-    if api_version < _FIRST_VERSION_WITH_BATCHES:
-        raise UnsupportedVersion(f"message sets of Produce v{api_version} are not taken; v3 and later are")
     if records is None or (size := _size_or_refusal(records, 0)) is None or size > len(records):
         raise InvalidRecord(f"Produce v{api_version} needs one whole record batch for each partition")
     batch = Batch(records[:size])

@@ -14,10 +14,19 @@ from collections.abc import Iterator
 from broker_lite.errors import ErrorCode, InvalidRecord, MessageTooLarge
 from broker_lite.records.batch import LOG_APPEND_TIME, NO_TIMESTAMP, Batch
 from broker_lite.records.build import assemble
-from broker_lite.records.check import UNBOUNDED_MS, AppendRules, BadRecords, Checked
+from broker_lite.records.check import UNBOUNDED_MS, AppendRules, BadRecords, Checked, check_client_batch
 from broker_lite.records.compression import Codec, deflate
-from broker_lite.records.legacy import Message, inner_messages, messages_of
+from broker_lite.records.legacy import Message, inner_messages, is_message_set, messages_of
 from broker_lite.records.record import write_record
+
+_FIRST_VERSION_WITH_BATCHES = 3
+
+
+def check_any(records: memoryview | None, *, api_version: int, rules: AppendRules, now_ms: int) -> Checked | None:
+    """What a Produce request of any version brought. Batches are taken in old versions too, as Kafka did."""
+    if api_version < _FIRST_VERSION_WITH_BATCHES and is_message_set(records):
+        return check_message_set(records, rules=rules, now_ms=now_ms)
+    return check_client_batch(records, api_version=api_version, rules=rules, now_ms=now_ms)
 
 
 def check_message_set(records: memoryview | None, *, rules: AppendRules, now_ms: int) -> Checked | None:

@@ -49,12 +49,6 @@ async def test_version_13_names_topics_by_id(talk: Talk) -> None:
     assert unknown.responses[0].partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
-async def test_message_sets_are_refused_for_each_partition(talk: Talk, version: int) -> None:
-    answer = await talk.produce("t", b"a", version=version)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-
-
 async def test_an_unknown_topic_or_partition_is_refused_and_the_others_are_written(talk: Talk) -> None:
     batch = memoryview(build_batch([NewRecord(key=None, value=b"a")], timestamp=NOW))
     data = [

@@ -124,8 +124,8 @@ def test_zstd_needs_produce_7() -> None:
     assert check(two(Codec.ZSTD), version=7).batch.count == 2
 
 
-def test_message_sets_are_refused_by_version() -> None:
-    assert refused(two(), version=2) == ErrorCode.UNSUPPORTED_VERSION
+def test_a_batch_is_taken_in_versions_that_are_older_than_batches() -> None:
+    assert check(two(), version=2).batch.count == 2
 
 
 def test_size_is_looked_at_before_the_checksum() -> None:
