@@ -19,6 +19,7 @@ import anyio
 import anyio.lowlevel
 import structlog
 
+from broker_lite.broker.group_replay import Replay
 from broker_lite.config import coordination as keys
 from broker_lite.coordinator.decision import Decision, Record
 from broker_lite.coordinator.groups.committing import Commit, Committer
@@ -31,14 +32,10 @@ from broker_lite.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     ErrorCode,
-    Malformed,
     StorageFailed,
 )
-from broker_lite.ids import GROUP_OFFSETS_TOPIC, Offset
-from broker_lite.records.batch import Batch
+from broker_lite.ids import GROUP_OFFSETS_TOPIC
 from broker_lite.records.build import NewRecord, build_batch
-from broker_lite.records.control import read_marker
-from broker_lite.records.record import records_of
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
@@ -57,8 +54,8 @@ class _Now(TypedDict):
 
 RECORDS_A_BATCH = 1000
 """Of deletions: so that no batch outgrows what a reader takes."""
-RECORDS_A_TURN = 2000
-"""How many records are replayed before others get the loop."""
+BYTES_AT_START = 1 << 20
+"""How much is loaded before the broker listens: some twenty milliseconds."""
 
 
 @lru_cache(maxsize=10_000)
@@ -130,12 +127,19 @@ class GroupCoordinator:
     # ---- life
 
     def begin(self) -> None:
-        """To be called when the topics are open and before anybody is served: everything written is to be loaded."""
-        topic = self._broker.topics.get(GROUP_OFFSETS_TOPIC)
-        if topic is not None:
-            for partition in self._broker.topics.open_partitions():
-                if partition.tp.topic == GROUP_OFFSETS_TOPIC and partition.offsets.end > partition.offsets.start:
-                    self._loading.add(partition.tp.partition)
+        """To be called when the topics are open and before anybody is served: everything written is to be loaded.
+
+        What is small is loaded now, so that after most restarts nobody ever hears of loading.
+        """
+        left = BYTES_AT_START
+        for partition in self._broker.topics.open_partitions():
+            if partition.tp.topic == GROUP_OFFSETS_TOPIC and partition.offsets.end > partition.offsets.start:
+                index = partition.tp.partition
+                self._loading.add(index)
+                if partition.log.size_bytes <= left:
+                    left -= partition.log.size_bytes
+                    for _ in self._load_one(index):
+                        pass
 
     async def run(self) -> None:
         """Load, then wake the coordinators when they want to be woken, for ever."""
@@ -150,37 +154,21 @@ class GroupCoordinator:
 
     async def _load(self) -> None:
         for index in sorted(self._loading):
-            groups = Groups(self.settings, self._broker.topics)
-            count = 0
-            for batch in self._partition(index).log.batches(Offset(0)):
-                before = count
-                count += self._replay(groups, index, batch)
-                if count // RECORDS_A_TURN != before // RECORDS_A_TURN:
-                    await anyio.lowlevel.checkpoint()
-            self._parts[index] = groups
-            self._loading.discard(index)
-            loaded = groups.loaded(now=self._clock.monotonic(), now_ms=self._clock.now_ms())
-            self._carry_out_alone(index, groups, loaded)
-            log.info("groups.loaded", partition=index, groups=len(groups.groups), records=count)
+            for _ in self._load_one(index):
+                await anyio.lowlevel.checkpoint()
         for topic in self._gone_while_loading:
             self.on_topic_deleted(topic)
         self._gone_while_loading.clear()
 
-    def _replay(self, groups: Groups, index: int, batch: Batch) -> int:
-        now_ms = self._clock.now_ms()
-        if batch.is_control:
-            marker = read_marker(batch)
-            if marker is not None:
-                groups.apply_marker(batch.producer_id, commit=marker.commit)
-            return 1
-        producer_id = batch.producer_id if batch.is_transactional else -1
-        for record in records_of(batch):
-            try:
-                line = Record(record.key or b"", record.value)
-                groups.apply(line, at=record.offset, producer_id=producer_id, now_ms=now_ms)
-            except Malformed as error:
-                log.warning("groups.record_skipped", partition=index, offset=record.offset, reason=str(error))
-        return batch.count
+    def _load_one(self, index: int) -> Iterator[None]:
+        groups = Groups(self.settings, self._broker.topics)
+        replay = Replay(groups, self._partition(index), now_ms=self._clock.now_ms())
+        yield from replay.run()
+        self._parts[index] = groups
+        self._loading.discard(index)
+        loaded = groups.loaded(now=self._clock.monotonic(), now_ms=self._clock.now_ms())
+        self._carry_out_alone(index, groups, loaded)
+        log.debug("groups.loaded", partition=index, groups=len(groups.groups), records=replay.count)
 
     def _tick(self) -> None:
         now, now_ms = self._clock.monotonic(), self._clock.now_ms()

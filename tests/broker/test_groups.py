@@ -7,6 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from broker_lite.broker import groups as groups_module
 from broker_lite.broker.groups import java_hash, partition_of
 from broker_lite.clock import ManualClock
 from broker_lite.config.start import Durability
@@ -89,16 +90,47 @@ async def test_offsets_and_members_survive_a_restart(tmp_path: Path) -> None:
         talk.broker.groups.heartbeat("live", "m", None, 1)
 
 
-async def test_a_group_that_is_not_loaded_yet_is_not_unknown(tmp_path: Path) -> None:
+async def test_a_group_that_is_not_loaded_yet_is_not_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups_module, "BYTES_AT_START", 0)
     async with talking(tmp_path, durability=Durability.OS) as talk:
         commit(talk, 42)
     async with talking(tmp_path, durability=Durability.OS) as talk:
-        talk.broker.groups.begin()
         talk.broker.groups._parts.clear()
+        talk.broker.groups.begin()
         with pytest.raises(CoordinatorLoadInProgress):
             talk.broker.groups.of("g")
         with pytest.raises(CoordinatorLoadInProgress):
             list(talk.broker.groups)
+        await talk.broker.groups._load()
+        assert committed(talk) == 42
+
+
+async def test_what_was_written_is_loaded_in_its_order(tmp_path: Path) -> None:
+    """Plain commits, overtaken ones, transactions of either end, and what stands between them."""
+    async with talking(tmp_path, durability=Durability.OS, settings={"offsets.topic.num.partitions": "1"}) as talk:
+        groups = talk.broker.groups
+        partition = talk.broker.internal_topic(GROUP_OFFSETS_TOPIC) and talk.broker.topics.partition(
+            GROUP_OFFSETS_TOPIC, 0
+        )
+        for offset in range(100):
+            commit(talk, offset, partition=0)
+        for producer, is_commit in ((7, True), (8, False)):
+            one = [Commit("t", 0, 1000 + producer)]
+            groups.commit_in_transaction("g", Committer(), one, producer_id=producer, producer_epoch=0)
+            partition.append_marker(producer, 0, commit=is_commit, coordinator_epoch=0, now_ms=NOW)
+            groups.marker_written(0, producer, commit=is_commit)
+        commit(talk, 5, partition=1)
+        groups.commit_in_transaction("g", Committer(), [Commit("t", 1, 6)], producer_id=9, producer_epoch=0)
+        commit(talk, 7, partition=1)
+        partition.append_marker(9, 0, commit=True, coordinator_epoch=0, now_ms=NOW)
+        groups.marker_written(0, 9, commit=True)
+        commit(talk, 1, group="gone")
+        groups.delete("gone")
+        before = groups.of("g").offsets.of("g")
+        assert (before["t"][0].offset, before["t"][1].offset) == (1007, 7)
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        assert talk.broker.groups.of("g").offsets.of("g") == before
+        assert [group.id for group in talk.broker.groups] == ["g"]
 
 
 async def test_sessions_end_by_the_clock(tmp_path: Path) -> None:

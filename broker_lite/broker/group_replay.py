@@ -1,0 +1,115 @@
+"""Reading a partition of `__consumer_offsets` back, a piece at a time.
+
+Most of its records are commits, and most commits are overtaken by later ones under the same key.  So the commits of
+plain batches are only noted, key by key, and what is left at the end is read: a million commits of a thousand keys
+cost a million steps over bytes and a thousand decodings.  Whatever depends on order (transactions, markers) comes
+after everything noted before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import structlog
+
+from broker_lite.coordinator.decision import Record
+from broker_lite.coordinator.groups.coordinator import Groups
+from broker_lite.errors import BrokerError, Malformed
+from broker_lite.ids import Offset
+from broker_lite.partition.partition import Partition
+from broker_lite.records.batch import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL, Batch
+from broker_lite.records.control import read_marker
+from broker_lite.records.record import records_of
+from broker_lite.wire.primitives import read_varint
+
+log = structlog.get_logger()
+
+BYTES_A_TURN = 256 * 1024
+NOTES_A_TURN = 2000
+_NOT_PLAIN = CONTROL | TRANSACTIONAL | 7
+"""Bits of a batch's attributes that need a closer look: what they are, or a codec."""
+_COMMITS = (b"\0\0", b"\0\1")
+
+
+class Replay:
+    def __init__(self, groups: Groups, partition: Partition, *, now_ms: int) -> None:
+        self.count = 0
+        self._groups = groups
+        self._partition = partition
+        self._now_ms = now_ms
+        self._noted: dict[bytes, tuple[int, bytes | None]] = {}
+
+    def run(self) -> Iterator[None]:
+        """Yields whenever somebody else should have the loop."""
+        at = self._partition.offsets.start
+        end = self._partition.offsets.end
+        while at < end:
+            try:
+                piece = self._partition.log.read(at, max_bytes=BYTES_A_TURN, end=end)
+                if piece is None:
+                    break
+                data = piece.read_all()
+                piece.release()
+            except BrokerError as error:
+                log.error("groups.load_cut_short", partition=str(self._partition.tp), at=at, reason=error.message)
+                break
+            at = Offset(self._piece(data))
+            yield
+        yield from self._apply_noted()
+
+    def _piece(self, data: bytes) -> int:
+        """Whole batches; returns the offset after the last."""
+        pos, after = 0, 0
+        while pos + HEADER_SIZE <= len(data):
+            fields = HEADER.unpack_from(data, pos)
+            base, stop = fields[0], pos + LOG_OVERHEAD + fields[1]
+            after = base + fields[6] + 1
+            self.count += fields[12]
+            if fields[5] & _NOT_PLAIN:
+                for _ in self._apply_noted():
+                    pass
+                self._special(Batch.at(memoryview(data)[pos:stop]))
+            else:
+                self._plain(data, pos + HEADER_SIZE, base, fields[12])
+            pos = stop
+        return after
+
+    def _plain(self, data: bytes, pos: int, base: int, count: int) -> None:
+        noted = self._noted
+        for _ in range(count):
+            size, pos = read_varint(data, pos)
+            stop = pos + size
+            _, pos = read_varint(data, pos + 1)
+            delta, pos = read_varint(data, pos)
+            length, pos = read_varint(data, pos)
+            key = data[pos : pos + length]
+            length, pos = read_varint(data, pos + length)
+            value = None if length < 0 else data[pos : pos + length]
+            if key[:2] in _COMMITS:
+                noted[key] = (base + delta, value)
+            else:
+                self._apply(key, value, base + delta, -1)
+            pos = stop
+
+    def _special(self, batch: Batch) -> None:
+        if batch.is_control:
+            marker = read_marker(batch)
+            if marker is not None:
+                self._groups.apply_marker(batch.producer_id, commit=marker.commit)
+            return
+        producer_id = batch.producer_id if batch.is_transactional else -1
+        for record in records_of(batch):
+            self._apply(record.key or b"", record.value, record.offset, producer_id)
+
+    def _apply_noted(self) -> Iterator[None]:
+        for number, (key, (at, value)) in enumerate(self._noted.items()):
+            self._apply(key, value, at, -1)
+            if number % NOTES_A_TURN == 0:
+                yield
+        self._noted.clear()
+
+    def _apply(self, key: bytes, value: bytes | None, at: int, producer_id: int) -> None:
+        try:
+            self._groups.apply(Record(key, value), at=at, producer_id=producer_id, now_ms=self._now_ms)
+        except Malformed as error:
+            log.warning("groups.record_skipped", partition=str(self._partition.tp), offset=at, reason=str(error))
