@@ -79,8 +79,10 @@ class Confluent(Client):
         return list(self._admin().list_topics(timeout=WAIT).topics)
 
     def partitions_of(self, topic: str) -> int:
-        found = self._admin().list_topics(topic, timeout=WAIT).topics[topic]
-        return 0 if found.error is not None else len(found.partitions)
+        # All topics and not just this one: librdkafka asks for a named topic again and again in the background, with
+        # leave to create it, and so brings back one that was deleted.
+        found = self._admin().list_topics(timeout=WAIT).topics.get(topic)
+        return 0 if found is None or found.error is not None else len(found.partitions)
 
     def grow_topic(self, topic: str, partitions: int) -> None:
         self._settle(self._admin().create_partitions([NewPartitions(topic, partitions)]))
@@ -258,6 +260,11 @@ class Confluent(Client):
             self._write(self.producers[producer], topic, records, partition)
         except ck.KafkaException as refused:
             _raise(refused.args[0])
+        except SystemError as odd:
+            # A fatal error is left pending while our delivery callback runs, and surfaces from whatever that calls.
+            if not isinstance(odd.__cause__, ck.KafkaException):
+                raise
+            _raise(odd.__cause__.args[0])
 
     def send_offsets(self, producer: str, member: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         places = [ck.TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
