@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from broker_lite.cli import STARTED
 from broker_lite.cli.parts import Parser, pair
 from broker_lite.config import broker as keys
-from broker_lite.config import properties
+from broker_lite.config import properties, security
 from broker_lite.config.listeners import Listener, format_address, named
 from broker_lite.config.sources import Note, Settings, resolve
 from broker_lite.config.start import Durability, StartOptions, parse_topic, start_options
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import anyio
 
     from broker_lite.server.limits import Limits
+    from broker_lite.server.tls import Tls
 
 
 def parser() -> Parser:
@@ -49,6 +50,8 @@ def parser() -> Parser:
         default=[],
         help="a topic to be made; repeatable",
     )
+    add("--sasl-user", metavar="NAME:PASSWORD", action="append", help="clients log in as one of these; repeatable")
+    add("--tls", metavar="DIR", type=Path, help="speak TLS with the certificates that `broker-lite certs DIR` made")
     add("--config", metavar="FILE", type=Path, help="a Kafka .properties file")
     add("--set", metavar="KEY=VALUE", type=pair, action="append", default=[], help="any key of `broker-lite settings`")
     add("--log-format", choices=("pretty", "json"), help="(pretty on a terminal, json elsewhere)")
@@ -78,10 +81,11 @@ def run(args: argparse.Namespace) -> int:
 def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[StartOptions, list[Note]]:
     """What the command line, the environment and the file say together. StartRefused if they cannot be meant."""
     flags: dict[str, str] = dict(args.set)
-    if args.listen:
-        flags[keys.LISTENERS.name] = ",".join(named(args.listen))
+    protocol = _secured(args, flags)
+    if args.listen or protocol != "PLAINTEXT":
+        flags[keys.LISTENERS.name] = ",".join(named(args.listen or ["127.0.0.1:9092"], protocol))
     if args.advertise:
-        flags[keys.ADVERTISED_LISTENERS.name] = ",".join(named(args.advertise))
+        flags[keys.ADVERTISED_LISTENERS.name] = ",".join(named(args.advertise, protocol))
     given = {
         keys.LOG_DIRS: args.data,
         keys.DURABILITY: args.durability,
@@ -98,6 +102,24 @@ def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tu
     return start_options(
         settings, data=data, topics=topics, ready_file=args.ready_file, log_format=args.log_format
     ), notes
+
+
+def _secured(args: argparse.Namespace, flags: dict[str, str]) -> str:
+    """What --sasl-user and --tls say in keys; the protocol of listeners that have no name of their own."""
+    if args.sasl_user:
+        security.users_from(",".join(args.sasl_user))
+        flags[security.SASL_USERS.name] = ",".join(args.sasl_user)
+    if args.tls is not None:
+        flags.setdefault(security.SSL_KEYSTORE_LOCATION.name, str(args.tls / "server.pem"))
+        flags.setdefault(security.SSL_TRUSTSTORE_LOCATION.name, str(args.tls / "ca.pem"))
+    match bool(args.sasl_user), args.tls is not None:
+        case True, True:
+            return "SASL_SSL"
+        case True, False:
+            return "SASL_PLAINTEXT"
+        case False, True:
+            return "SSL"
+    return "PLAINTEXT"
 
 
 def _file(path: Path | None) -> dict[str, str]:
@@ -136,6 +158,7 @@ async def _serve(options: StartOptions) -> None:
     from broker_lite.broker.broker import Broker
     from broker_lite.clock import SystemClock
     from broker_lite.server.listener import ListenerAddress, serve
+    from broker_lite.server.protection import protected, warn_if_open
 
     registry.load()
     clock = SystemClock()
@@ -147,18 +170,32 @@ async def _serve(options: StartOptions) -> None:
 
     async with Broker.running(options, clock) as broker, anyio.create_task_group() as tasks:
         # Before this line, while files are replayed, a signal ends the process at once: that is as safe as kill -9.
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            tasks.start_soon(_stop_when_told, signals, stop)
-            answer, limits = partial(registry.answer, broker), limits_from(options.settings)
-            addresses = [ListenerAddress(one.name, one.host, one.port) for one in options.listeners]
+        answer, limits = partial(registry.answer, broker), limits_from(options.settings)
+        addresses = protected(
+            options.settings,
+            options.listeners,
+            stored=lambda mechanism, name: None,
+            refuse=partial(registry.refuse, broker),
+            clock=clock,
+        )
+        warn_if_open(options.settings, options.listeners)
+        certificates = [one.tls for one in addresses if one.tls is not None]
+        heard = (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if certificates else ()))
+        with anyio.open_signal_receiver(*heard) as signals:
+            tasks.start_soon(_obey, signals, stop, certificates)
             await serve(answer, addresses, limits, ready, stop=stop, clock=clock)
             tasks.cancel_scope.cancel()
 
 
-async def _stop_when_told(signals: AsyncIterator[signal.Signals], stop: anyio.Event) -> None:
+async def _obey(signals: AsyncIterator[signal.Signals], stop: anyio.Event, certificates: list[Tls]) -> None:
+    """SIGHUP reads certificates again; the others stop the broker."""
     import structlog
 
     async for number in signals:
+        if number == signal.SIGHUP:
+            for tls in certificates:
+                tls.reload()
+            continue
         structlog.get_logger().info("broker.stopping", signal=number.name)
         stop.set()
 

@@ -12,6 +12,7 @@ import re
 from broker_lite.config import topic
 from broker_lite.config.coordination import COORDINATION_KEYS
 from broker_lite.config.key import INT_MAX, LONG_MAX, Key, Kind, Synonym, keys_in
+from broker_lite.config.security import SECURITY_KEYS
 
 # Who it is and where it lives.
 
@@ -189,4 +190,4 @@ UNCLEAN_LEADER_ELECTION_ENABLE = topic.UNCLEAN_LEADER_ELECTION_ENABLE.default_fo
 LOG_LOCAL_RETENTION_MS = topic.LOCAL_RETENTION_MS.default_for("log.local.retention.ms")
 LOG_LOCAL_RETENTION_BYTES = topic.LOCAL_RETENTION_BYTES.default_for("log.local.retention.bytes")
 
-BROKER_KEYS: dict[str, Key[object]] = keys_in(dict(globals())) | COORDINATION_KEYS
+BROKER_KEYS: dict[str, Key[object]] = keys_in(dict(globals())) | COORDINATION_KEYS | SECURITY_KEYS

@@ -7,8 +7,8 @@ is every interface; an IPv6 address stands in brackets; port 0 is any free port.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from broker_lite.config.broker import (
     ADVERTISED_LISTENERS,
@@ -17,6 +17,7 @@ from broker_lite.config.broker import (
     LISTENERS,
 )
 from broker_lite.config.key import Key
+from broker_lite.config.security import PROTOCOLS
 from broker_lite.config.sources import Settings, Source
 from broker_lite.errors import StartRefused
 
@@ -32,6 +33,21 @@ class Listener:
     host: str
     """Empty is every interface."""
     port: int
+    protocol: str = "PLAINTEXT"
+    """One of `PROTOCOLS`."""
+
+    @property
+    def has_tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def has_sasl(self) -> bool:
+        return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+    @property
+    def local(self) -> bool:
+        """Nobody but this machine can reach it."""
+        return self.host == "localhost" or self.host == "::1" or self.host.startswith("127.")
 
     @property
     def everywhere(self) -> bool:
@@ -55,11 +71,11 @@ def parse_listener(text: str, *, default_name: str = "PLAINTEXT") -> Listener:
     return Listener((found["name"] or default_name).upper(), found["v6"] or found["host"] or "", int(found["port"]))
 
 
-def named(texts: Iterable[str]) -> list[str]:
-    """Addresses from the command line, each with a name of its own."""
+def named(texts: Iterable[str], protocol: str = "PLAINTEXT") -> list[str]:
+    """Addresses from the command line, each with a name of its own: that of the protocol, if it does not say."""
     out: list[str] = []
     for text in texts:
-        default = "PLAINTEXT" if not out else f"PLAINTEXT_{len(out) + 1}"
+        default = protocol if not out else f"{protocol}_{len(out) + 1}"
         out.append(str(parse_listener(text, default_name=default)))
     return out
 
@@ -76,11 +92,7 @@ def opened(settings: Settings) -> list[Listener]:
         if names.count(name) > 1:
             raise StartRefused(f"two listeners are called {name}; each needs a name of its own")
     protocols = _protocols(settings)
-    for listener in found:
-        protocol = protocols.get(listener.name, "PLAINTEXT")
-        if protocol != "PLAINTEXT":
-            raise StartRefused(f"listener {listener} wants {protocol}; this broker speaks PLAINTEXT only")
-    return found
+    return [replace(listener, protocol=_protocol(listener.name, protocols)) for listener in found]
 
 
 def advertised(settings: Settings, listeners: Sequence[Listener]) -> dict[str, Listener]:
@@ -119,5 +131,16 @@ def _protocols(settings: Settings) -> dict[str, str]:
         name, colon, protocol = entry.rpartition(":")
         if not colon:
             raise StartRefused(f"listener.security.protocol.map has {entry!r}; expected NAME:PROTOCOL")
+        if protocol.strip().upper() not in PROTOCOLS:
+            raise StartRefused(f"listener.security.protocol.map has {entry!r}; protocols are {', '.join(PROTOCOLS)}")
         pairs[name.strip().upper()] = protocol.strip().upper()
     return pairs
+
+
+def _protocol(name: str, protocols: Mapping[str, str]) -> str:
+    """What the map says; else a name that begins with a protocol's, as SASL_SSL_2, is one of these."""
+    if name in protocols:
+        return protocols[name]
+    return next(
+        (one for one in sorted(PROTOCOLS, key=len, reverse=True) if re.fullmatch(f"{one}(_[0-9]+)?", name)), "PLAINTEXT"
+    )

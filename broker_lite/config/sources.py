@@ -20,6 +20,7 @@ from broker_lite.config.broker import BROKER_KEYS
 from broker_lite.config.client_metrics import CLIENT_METRICS_KEYS
 from broker_lite.config.group import GROUP_KEYS
 from broker_lite.config.key import Key, Scope, Synonym
+from broker_lite.config.security import PER_LISTENER, listener_key
 from broker_lite.config.topic import (
     MAX_COMPACTION_LAG_MS,
     MIN_COMPACTION_LAG_MS,
@@ -94,7 +95,7 @@ class Settings:
         assert source is not Source.DEFAULT, "defaults are declared"
         assert source < Source.TOPIC, "topics and groups have their own settings"
         for name, text in texts.items():
-            key = BROKER_KEYS.get(name) or _ALIASES.get(name)
+            key = BROKER_KEYS.get(name) or _ALIASES.get(name) or listener_key(name)
             if key is None:
                 raise InvalidConfig(f"Unknown broker config name: {name}")
             key.parse(text)
@@ -114,6 +115,16 @@ class Settings:
             break
         self._values[key.name] = value
         return value
+
+    def of_listener(self, listener: str, key: Key[T]) -> T:
+        """The word for one listener (`listener.name.NAME.KEY`), else the word for all."""
+        text = self.said(f"{PER_LISTENER}{listener.lower()}.{key.name}")
+        return self.get(key) if text is None else key.parse(text)
+
+    def said(self, name: str) -> str | None:
+        """The strongest word under exactly this name."""
+        layers = (self._layers.get(source, {}) for source in _STRONGEST_FIRST)
+        return next((layer[name] for layer in layers if name in layer), None)
 
     def explain(self, key: Key[object]) -> list[Spoken]:
         """Everyone who spoke on `key`, strongest first; the default comes last."""
@@ -240,7 +251,7 @@ def resolve(
     given += [(Source.ENVIRONMENT, name, variable, text) for name, (variable, text) in spelled.items()]
     given += [(Source.FLAG, name, f"--set {name}", text) for name, text in flags.items()]
     for source, name, where, text in given:
-        key = BROKER_KEYS.get(name) or _ALIASES.get(name)
+        key = BROKER_KEYS.get(name) or _ALIASES.get(name) or listener_key(name)
         if key is not None:
             try:
                 key.parse(text)

@@ -44,6 +44,8 @@ from broker_lite.errors import Malformed
 from broker_lite.server.inbox import Inbox, read_size
 from broker_lite.server.limits import SLOWEST, Budget, Complaints, Limits
 from broker_lite.server.outbox import JOIN, Outbox
+from broker_lite.server.sasl import Answerer, Gate
+from broker_lite.server.tls import Tls
 
 RECEIVE = 262_144
 """The shared receive buffer: at most so much comes in one go."""
@@ -55,7 +57,6 @@ LINGER = 30.0
 
 log = structlog.get_logger()
 
-Answerer = Callable[[ConnectionFacts, memoryview], Answer | Awaitable[Answer]]
 _FIRST_FRAME_MAX = 0x1600_0000
 """A first frame of 369 MB or more is no frame: it is TLS (0x1603) or text."""
 _HTTP = (b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
@@ -70,6 +71,7 @@ class Shared:
     budget: Budget
     spawn: Callable[[Callable[[], Coroutine[object, object, None]]], object]
     """Starts a task that ends with the server: anyio's `TaskGroup.start_soon`."""
+    on_made: Callable[[Connection], None]
     on_gone: Callable[[Connection], None]
     complaints: Complaints = field(default_factory=Complaints)
     receive: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE)))
@@ -77,6 +79,7 @@ class Shared:
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
+        "_answer",
         "_busy",
         "_choked",
         "_closed",
@@ -84,6 +87,7 @@ class Connection(asyncio.BufferedProtocol):
         "_eof",
         "_frame_since",
         "_frames",
+        "_gate",
         "_idle",
         "_inbox",
         "_leaving",
@@ -95,18 +99,25 @@ class Connection(asyncio.BufferedProtocol):
         "_shared",
         "_stirred",
         "_swept_frame",
+        "_tls",
         "_transport",
         "_waits",
         "facts",
     )
     _transport: asyncio.Transport
 
-    def __init__(self, shared: Shared, facts: ConnectionFacts) -> None:
+    def __init__(
+        self, shared: Shared, facts: ConnectionFacts, tls: Tls | None = None, gate: Gate | None = None
+    ) -> None:
         self.facts = facts
         self._shared = shared
+        self._tls = tls
+        self._gate = gate
+        """Until somebody has logged in, if that is asked for."""
+        self._answer: Answerer = shared.answer if gate is None else gate
         self._inbox = Inbox(shared.receive, shared.budget, self._breathe)
         self._outbox = Outbox()
-        self._max_frame = min(shared.limits.request_max_bytes, _FIRST_FRAME_MAX)
+        self._max_frame = min(self._largest_frame(), _FIRST_FRAME_MAX)
         self._frames = 0
         self._busy = False
         """A request waits for something."""
@@ -130,6 +141,9 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # uvloop's is no asyncio.Transport, but behaves as one
         self._transport.set_write_buffer_limits(high=HIGH_WATER)
+        if self._tls is not None:
+            self.facts.principal = self._tls.principal_of(transport.get_extra_info("ssl_object"))
+        self._shared.on_made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._inbox.room()
@@ -150,7 +164,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._busy and self._inbox.backlog is None:
             # Not at once: a request that came just before has its first step first.
             asyncio.get_running_loop().call_soon(self._give_up)
-        return self._busy or bool(self._outbox) or self._choked
+        # TLS cannot be half closed: what is written after the client's end goes nowhere.
+        return self._tls is None and (self._busy or bool(self._outbox) or self._choked)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closed = True
@@ -182,6 +197,9 @@ class Connection(asyncio.BufferedProtocol):
             if quiet > LINGER:
                 self._transport.abort()
             return
+        if self._gate is not None and self._gate.overdue(now):
+            self._refuse("a log-in has begun and was not complete in time")
+            return
         if inbox.has_partial:
             if self._swept_frame != self._frames or inbox.short:
                 self._swept_frame = self._frames
@@ -190,7 +208,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._refuse("a request has begun and did not arrive in time")
                 return
         if quiet > limits.max_idle_ms / 1000 and not self._busy:
-            log.debug("connection.idle", peer=self._peer(), seconds=round(quiet))
+            log.debug("connection.idle", peer=peer_name(self.facts), seconds=round(quiet))
             self._closing = True
             self._transport.abort()
 
@@ -219,7 +237,7 @@ class Connection(asyncio.BufferedProtocol):
             frame = stream[pos + 4 : after]
             pos = after
             self._frames += 1
-            self._max_frame = self._shared.limits.request_max_bytes
+            self._max_frame = self._largest_frame()
             if ours:
                 self._inbox.begin()
                 queued += self._ask(frame)
@@ -232,7 +250,7 @@ class Connection(asyncio.BufferedProtocol):
         """Put the answer in the outbox, or be busy until there is one. Returns the bytes put."""
         queued = 0
         try:
-            answer = self._shared.answer(self.facts, frame)
+            answer = self._answer(self.facts, frame)
         except Malformed as error:
             self._refuse(str(error))
         except Exception:
@@ -243,6 +261,8 @@ class Connection(asyncio.BufferedProtocol):
             elif answer is not None:
                 self._park(answer)
                 return 0
+            if self._gate is not None:
+                self._heed(self._gate)
         self._inbox.done()
         return queued
 
@@ -282,7 +302,23 @@ class Connection(asyncio.BufferedProtocol):
             self._outbox.put(answer)
         if self._closed:
             self._outbox.clear()
+        elif self._gate is not None:
+            self._heed(self._gate)
         self._proceed()
+
+    def _heed(self, gate: Gate) -> None:
+        """Somebody is not let in, or is: then frames may be larger, and nobody stands in the way any more if the log-in
+        is good for ever."""
+        if gate.failed is not None:
+            self._refuse(gate.failed)
+        elif gate.max_frame is None:
+            self._max_frame = self._shared.limits.request_max_bytes
+            if gate.open_for_ever:
+                self._gate, self._answer = None, self._shared.answer
+
+    def _largest_frame(self) -> int:
+        most = self._shared.limits.request_max_bytes
+        return most if self._gate is None else min(most, self._gate.max_frame or most)
 
     def _proceed(self) -> None:
         """Something changed: send what can be sent, take the next request if its turn has come, read or stop."""
@@ -328,21 +364,27 @@ class Connection(asyncio.BufferedProtocol):
     # ------------------------------------------------------------ the end
 
     def _refuse_frame(self, size: int, start: bytes) -> None:
-        reason = f"a frame of {size} bytes, the limit is {self._shared.limits.request_max_bytes}"
+        reason = f"a frame of {size} bytes, the limit is {self._largest_frame()}"
         if self._frames == 0 and start in _HTTP:
             reason = "an HTTP client is talking to a Kafka port: use a Kafka client, or the port of the HTTP service"
         elif self._frames == 0 and start[:2] == b"\x16\x03":
-            reason = "a TLS client is talking to a plaintext listener: use security.protocol=PLAINTEXT"
+            wanted = "PLAINTEXT" if self._gate is None else "SASL_PLAINTEXT"
+            reason = f"a TLS client is talking to a plaintext listener: use security.protocol={wanted}"
         self._refuse(reason)
 
     def _refuse(self, reason: str) -> None:
         if not self._closing and self._shared.complaints.may_log(self.facts.peer[0]):
-            log.info("connection.refused", peer=self._peer(), listener=self.facts.listener, reason=_printable(reason))
+            log.info(
+                "connection.refused",
+                peer=peer_name(self.facts),
+                listener=self.facts.listener,
+                reason=_printable(reason),
+            )
         self._close()
 
     def _bug(self) -> None:
         """Called in an `except`. What is half written cannot be mended, so nothing more is sent."""
-        log.exception("connection.failed", peer=self._peer(), listener=self.facts.listener)
+        log.exception("connection.failed", peer=peer_name(self.facts), listener=self.facts.listener)
         self._closing = True
         self._transport.abort()
 
@@ -360,9 +402,10 @@ class Connection(asyncio.BufferedProtocol):
             self._closing = True
             self._transport.close()
 
-    def _peer(self) -> str:
-        host, port = self.facts.peer
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+def peer_name(facts: ConnectionFacts) -> str:
+    host, port = facts.peer
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _printable(text: str) -> str:
@@ -376,6 +419,12 @@ async def accept(listening: socket.socket) -> socket.socket:
     return client
 
 
-async def adopt(client: socket.socket, connection: Connection) -> None:
-    """From here on the loop drives the connection, which owns the socket."""
-    await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, client)
+async def adopt(client: socket.socket, connection: Connection, tls: Tls | None = None) -> None:
+    """From here on the loop drives the connection, which owns the socket. With TLS, after a handshake that may fail."""
+    loop = asyncio.get_running_loop()
+    if tls is None:
+        await loop.connect_accepted_socket(lambda: connection, client)
+    else:
+        await loop.connect_accepted_socket(
+            lambda: connection, client, ssl=tls.context, ssl_handshake_timeout=tls.handshake_seconds
+        )

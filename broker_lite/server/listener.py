@@ -17,13 +17,16 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 import anyio
+import anyio.abc
 import structlog
 
 from broker_lite.apis.registry import ConnectionFacts
 from broker_lite.clock import Clock
 from broker_lite.errors import StartRefused
-from broker_lite.server.connection import Answerer, Connection, Shared, accept, adopt
+from broker_lite.server.connection import Connection, Shared, accept, adopt, peer_name
 from broker_lite.server.limits import Budget, Doors, Limits, raise_open_files
+from broker_lite.server.sasl import Answerer, Gate, SaslRules
+from broker_lite.server.tls import Tls, mistake
 
 BACKLOG = 1024
 SWEEP_EVERY = 1.0
@@ -42,6 +45,8 @@ class ListenerAddress:
     """A name or an address; empty is every interface."""
     port: int
     """0 lets the system choose."""
+    tls: Tls | None = None
+    sasl: SaslRules | None = None
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -59,12 +64,12 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set. `ready` hears the addresses with their real ports before anybody is accepted."""
     raise_open_files()
-    sockets: list[tuple[str, socket.socket]] = []
+    sockets: list[tuple[ListenerAddress, socket.socket]] = []
     bound: list[ListenerAddress] = []
     try:
         for address in listeners:
             opened = bind(address)
-            sockets += [(address.name, one) for one in opened]
+            sockets += [(address, one) for one in opened]
             bound.append(replace(address, port=opened[0].getsockname()[1]))
         ready(bound)
         await _Server(answer, limits, clock).run(sockets, stop)
@@ -84,20 +89,21 @@ class _Server:
         self._ids = count(1)
         self._shared: Shared
 
-    async def run(self, sockets: list[tuple[str, socket.socket]], stop: anyio.Event) -> None:
+    async def run(self, sockets: list[tuple[ListenerAddress, socket.socket]], stop: anyio.Event) -> None:
         async with anyio.create_task_group() as requests:
             self._shared = Shared(
                 answer=self._answer,
                 limits=self._limits,
                 budget=Budget(self._limits.queued_max_request_bytes),
                 spawn=requests.start_soon,
+                on_made=self._connections.add,
                 on_gone=self._gone,
             )
             try:
                 async with anyio.create_task_group() as doors:
                     doors.start_soon(self._sweep)
-                    for name, listening in sockets:
-                        doors.start_soon(self._accept, name, listening)
+                    for address, listening in sockets:
+                        doors.start_soon(self._accept, address, listening, doors)
                     await stop.wait()
                     doors.cancel_scope.cancel()
                 for _, listening in sockets:
@@ -108,7 +114,7 @@ class _Server:
                     await self._cut_off()
             requests.cancel_scope.cancel()
 
-    async def _accept(self, listener: str, listening: socket.socket) -> None:
+    async def _accept(self, listener: ListenerAddress, listening: socket.socket, doors: anyio.abc.TaskGroup) -> None:
         while True:
             while self._doors.full:
                 await self._someone_left.wait()
@@ -116,37 +122,54 @@ class _Server:
                 client = await accept(listening)
             except OSError as error:
                 if error.errno in _NO_ROOM:
-                    log.warning("listener.exhausted", listener=listener, reason=str(error), inside=self._doors.inside)
+                    log.warning(
+                        "listener.exhausted", listener=listener.name, reason=str(error), inside=self._doors.inside
+                    )
                     await self._clock.wait(self._someone_left, RETRY_ACCEPT_AFTER)
                 continue  # others are of the client that is gone already
-            await self._welcome(client, listener)
+            connection = self._welcome(client, listener)
+            if connection is None:
+                continue
+            if listener.tls is None:
+                await self._adopt(client, connection, None)
+            else:  # a handshake takes its time, and the next client does not wait for it
+                doors.start_soon(self._adopt, client, connection, listener.tls)
 
-    async def _welcome(self, client: socket.socket, listener: str) -> None:
+    def _welcome(self, client: socket.socket, listener: ListenerAddress) -> Connection | None:
         try:
             peer, local = _address(client.getpeername()), _address(client.getsockname())
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         except OSError:  # gone while it stood in the queue
             client.close()
-            return
+            return None
         if not self._doors.enter(peer[0]):
             client.close()
             if self._shared.complaints.may_log(peer[0]):
-                log.info("connection.refused", peer=peer, listener=listener, reason="max.connections.per.ip")
-            return
-        facts = ConnectionFacts(id=next(self._ids), listener=listener, peer=peer, local=local)
-        connection = Connection(self._shared, facts)
-        self._connections.add(connection)
+                log.info("connection.refused", peer=peer[0], listener=listener.name, reason="max.connections.per.ip")
+            return None
+        facts = ConnectionFacts(id=next(self._ids), listener=listener.name, peer=peer, local=local)
+        gate = None if listener.sasl is None else Gate(listener.sasl, self._answer)
+        return Connection(self._shared, facts, listener.tls, gate)
+
+    async def _adopt(self, client: socket.socket, connection: Connection, tls: Tls | None) -> None:
+        """A connection that was made is among `_connections` and says itself when it is gone."""
+        facts = connection.facts
         try:
-            await adopt(client, connection)
-        except OSError:  # gone already; a connection that was made says so itself
+            await adopt(client, connection, tls)
+        except OSError as error:
             client.close()
-            if connection in self._connections:
-                self._gone(connection)
+            if connection not in self._connections:
+                self._left(facts)
+            if tls is not None and self._shared.complaints.may_log(facts.peer[0]):
+                log.info("connection.refused", peer=peer_name(facts), listener=facts.listener, reason=mistake(error))
 
     def _gone(self, connection: Connection) -> None:
         self._connections.discard(connection)
-        self._doors.leave(connection.facts.peer[0])
+        self._left(connection.facts)
+
+    def _left(self, facts: ConnectionFacts) -> None:
+        self._doors.leave(facts.peer[0])
         self._someone_left.set()
         self._someone_left = anyio.Event()
 

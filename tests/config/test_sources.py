@@ -136,8 +136,10 @@ def test_keys_of_a_cluster_are_noted_in_one_debug_line() -> None:
 
 
 def test_keys_that_ask_for_protection_are_warned_of() -> None:
-    _, notes = resolve({"ssl.keystore.location": "/k", "super.users": "User:a"}, NO, NO)
-    assert [(note.level, note.facts["keys"]) for note in notes] == [("warning", "ssl.keystore.location, super.users")]
+    _, notes = resolve({"ssl.engine.factory.class": "x", "delegation.token.master.key": "y"}, NO, NO)
+    assert [(note.level, note.facts["keys"]) for note in notes] == [
+        ("warning", "delegation.token.master.key, ssl.engine.factory.class")
+    ]
 
 
 def test_a_wrong_value_stops_the_start_wherever_it_stands() -> None:
