@@ -11,6 +11,7 @@ from broker_lite.config.start import Durability
 from broker_lite.ids import Offset, TopicId, TopicPartition
 from broker_lite.log import checkpoints
 from broker_lite.log.log import LogSettings
+from broker_lite.log.settings import Cleanup
 from broker_lite.partition.partition import Partition, PartitionSettings
 from broker_lite.records.check import AppendRules
 from broker_lite.records.compression import Codec
@@ -33,8 +34,20 @@ def partition_settings(topic: TopicSettings, broker: Settings, durability: Durab
         log=LogSettings(
             segment_bytes=get(topic_keys.SEGMENT_BYTES),
             segment_ms=get(topic_keys.SEGMENT_MS),
+            segment_jitter_ms=get(topic_keys.SEGMENT_JITTER_MS),
             index_interval_bytes=get(topic_keys.INDEX_INTERVAL_BYTES),
             index_max_bytes=get(topic_keys.SEGMENT_INDEX_BYTES),
+            cleanup=Cleanup(
+                delete="delete" in get(topic_keys.CLEANUP_POLICY),
+                compact="compact" in get(topic_keys.CLEANUP_POLICY),
+                retention_ms=get(topic_keys.RETENTION_MS),
+                retention_bytes=get(topic_keys.RETENTION_BYTES),
+                file_delete_delay_ms=get(topic_keys.FILE_DELETE_DELAY_MS),
+                delete_retention_ms=get(topic_keys.DELETE_RETENTION_MS),
+                min_dirty_ratio=get(topic_keys.MIN_CLEANABLE_DIRTY_RATIO),
+                min_lag_ms=get(topic_keys.MIN_COMPACTION_LAG_MS),
+                max_lag_ms=get(topic_keys.MAX_COMPACTION_LAG_MS),
+            ),
         ),
         producer_expiration_ms=broker.get(keys.PRODUCER_ID_EXPIRATION_MS),
         hold_high_until_synced=durability is Durability.FSYNC,

@@ -1,4 +1,8 @@
-"""What is done from time to time, a bounded piece at a time: checkpoints, rolling by age, forgetting producers."""
+"""What is done from time to time, a bounded piece at a time.
+
+Each second: checkpoints, rolling by age, forgetting producers, removing files whose time has come, old segments.
+What takes longer goes on beside it: sealed segments are synced, compacted logs are compacted.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,11 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
+from broker_lite.broker.flushing import SealedSync
+from broker_lite.broker.retention import Retention
+from broker_lite.broker.steady import SteadyTime
 from broker_lite.errors import StorageFailed
+from broker_lite.partition.partition import Partition
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
@@ -18,14 +26,24 @@ CHECKPOINT_EVERY = 1.0
 """Seconds."""
 PARTITIONS_A_TICK = 200
 """So that ten thousand partitions are looked after in a minute and no tick holds up the loop."""
+FILES_A_TICK = 20
+"""To remove, of one partition: giving back a gigabyte takes a while."""
 
 
 class Upkeep:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._next = 0
+        self.time = SteadyTime(broker.clock)
+        self.sealed = SealedSync()
+        self.retention = Retention(broker, self.time)
 
     async def run(self) -> None:
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(self.sealed.run)
+            await self._each_second()
+
+    async def _each_second(self) -> None:
         never = anyio.Event()
         while True:
             await self._broker.clock.wait(never, CHECKPOINT_EVERY)
@@ -35,15 +53,27 @@ class Upkeep:
     def tick(self) -> None:
         broker = self._broker
         partitions = list(broker.topics.open_partitions())
-        now_ms = broker.clock.now_ms()
+        now_ms = self.time.now_ms()
         begin = self._next if self._next < len(partitions) else 0
         self._next = begin + PARTITIONS_A_TICK
         for partition in partitions[begin : self._next]:
-            try:
-                partition.upkeep(now_ms)
-            except StorageFailed as error:
-                log.error("partition.upkeep_failed", partition=str(partition.tp), reason=error.message)
+            self._look_after(partition, now_ms)
+        self.retention.tick()
         try:
             broker.folder.checkpoint(partitions, sync=False)
         except OSError as error:
             log.error("checkpoint.failed", reason=str(error))
+
+    def _look_after(self, partition: Partition, now_ms: int) -> None:
+        the_log = partition.log
+        try:
+            partition.upkeep(now_ms)
+            self.sealed.look(partition)
+            if the_log.graveyard:
+                the_log.graveyard.sweep(
+                    self._broker.clock.monotonic(),
+                    delay_ms=the_log.settings.cleanup.file_delete_delay_ms,
+                    at_most=FILES_A_TICK,
+                )
+        except (StorageFailed, OSError) as error:
+            log.error("partition.upkeep_failed", partition=str(partition.tp), reason=str(error))

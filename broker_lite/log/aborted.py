@@ -90,6 +90,12 @@ class AbortedIndex:
         for base in bases:
             self._rewrite(base)
 
+    def replace(self, start: int, end: int, entries: list[AbortedTxn]) -> None:
+        """Compaction has left these of the markers in [start, end), and has written the file."""
+        first = bisect_left(self._entries, start, key=lambda one: one.last_offset)
+        after = bisect_left(self._entries, end, key=lambda one: one.last_offset)
+        self._entries[first:after] = entries
+
     def truncate_start(self, start: int) -> None:
         """Entries of segments before `start` are gone with their files."""
         del self._entries[: bisect_left(self._entries, start, key=lambda one: one.last_offset)]

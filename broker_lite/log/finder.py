@@ -44,6 +44,23 @@ class Finder:
                 return (segment, step.position) if step.base < end else None
         return None
 
+    def stop(
+        self, segment: Segment, start: int, max_bytes: int, end: int, end_at: int | None, *, at_least_one: bool
+    ) -> int:
+        """Where a read that begins at `start` ends: after at most `max_bytes`, and before a batch with base `end`.
+
+        `end_at`: where that batch lies in the active segment, if it is known.
+        """
+        if end >= segment.next_offset:
+            stop = segment.size
+        elif end_at is not None and segment is self._segments[-1]:
+            stop = end_at
+        else:
+            stop = segment.find_base(end)
+        if stop - start > max_bytes:
+            stop = min(stop, self.furthest(segment, start, max_bytes, at_least_one=at_least_one))
+        return stop
+
     def furthest(self, segment: Segment, start: int, max_bytes: int, *, at_least_one: bool) -> int:
         """The end of the last batch within `max_bytes` from `start`, or of the first batch if it has to be one."""
         boundary, base = segment.boundary(start, start + max_bytes)

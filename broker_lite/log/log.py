@@ -12,7 +12,7 @@ it came: no copy, and no new checksum, which covers neither.  Its cost knows nei
 long this one is.
 
 A read answers with a stretch of one file, whole batches only.  For a reader at the tail the position is remembered
-from the append and nothing is looked up; a reader that goes on where it stopped finds the position it stopped at.
+from the append; a reader that goes on where it stopped finds the position it stopped at.
 
 The log is told the time, and has no lock: it belongs to one thread.  A `SyncJob` is what another thread may have.
 """
@@ -28,16 +28,17 @@ from pathlib import Path
 from broker_lite.errors import CorruptMessage, OffsetOutOfRange, StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.log import layout
-from broker_lite.log.aborted import AbortedIndex
+from broker_lite.log.aborted import AbortedIndex, AbortedTxn
 from broker_lite.log.disk import Disk
 from broker_lite.log.epochs import LeaderEpochs
 from broker_lite.log.finder import Finder
-from broker_lite.log.recovery import Opened, Recovered, open_segments, remove_segment_files
-from broker_lite.log.rolling import LogSettings as LogSettings
-from broker_lite.log.rolling import roll_is_due
+from broker_lite.log.graveyard import Graveyard
+from broker_lite.log.recovery import Opened, Recovered, open_segments
+from broker_lite.log.rolling import is_old, roll_is_due
 from broker_lite.log.segment import Segment
+from broker_lite.log.settings import LogSettings as LogSettings
 from broker_lite.log.slice import FileSlice
-from broker_lite.log.sync import SyncJob
+from broker_lite.log.sync import SyncJob, job_for
 from broker_lite.records.batch import LOG_OVERHEAD, Batch
 
 _STAMP = struct.Struct(">qii").pack
@@ -46,8 +47,6 @@ _REMEMBERED = 32
 """Positions of this many batches, and up to as many before them, are known without a look."""
 _NOT_EVEN_OPENED = (errno.EMFILE, errno.ENFILE)
 """Descriptors ran out: nothing was written, and when connections end it will work again."""
-_WORTH_SAVING = 128
-"""Index entries that wait while syncs come fast; without them a recovery begins half a MiB earlier."""
 
 
 class Log:
@@ -63,6 +62,8 @@ class Log:
         "disk",
         "end",
         "epochs",
+        "graveyard",
+        "held",
         "on_roll",
         "path",
         "recovered",
@@ -81,6 +82,9 @@ class Log:
         self.aborted = AbortedIndex(disk, path, self._segment_base)
         self.on_roll: Callable[[Offset], None] | None = None
         """Told the new segment's first offset, before there is one: the moment for a snapshot."""
+        self.graveyard = Graveyard(disk, path)
+        self.held = False
+        """Somebody works on sealed segments in a thread: none of them goes away until `let_go`."""
         self._segments = opened.segments
         self._active = opened.segments[-1]
         self.start = Offset(opened.segments[0].base)
@@ -189,7 +193,7 @@ class Log:
                 self.disk.sync_dir(self.path)
         except OSError as error:
             raise StorageFailed(f"cannot roll {active.path.name}: {error}") from error
-        self._save_index(active, final=True)
+        self.save_index(final=True)
         active.next_offset = self.end
         self._segments.append(fresh)
         self._active = fresh
@@ -199,29 +203,24 @@ class Log:
         return fresh
 
     def _new_segment(self, base: Offset, now_ms: int) -> Segment:
-        interval = self.settings.index_interval_bytes
-        return Segment.create(self.disk, self.path, base, interval=interval, now_ms=now_ms)
+        return Segment.create(self.disk, self.path, base, interval=self.settings.index_interval_bytes, now_ms=now_ms)
 
     def roll_if_old(self, now_ms: int) -> bool:
         """For upkeep: seal an active segment that nobody writes to any more, so that it can grow too old to keep.
 
         By our own clock: records from the past must not roll a segment at every look.  Index files are brought up to
-        date on the way, for those who look at the folder of a running broker.
-        """
-        self.save_indexes()
-        active = self._active
-        if self._offline or not active.size or now_ms - active.created_ms <= self.settings.segment_ms:
-            return False
-        self.roll(now_ms)
-        return True
+        date on the way, for those who look at the folder of a running broker."""
+        self.save_index()
+        old = not self._offline and is_old(self.settings, self._active, now_ms)
+        if old:
+            self.roll(now_ms)
+        return old
 
     # --- read -----------------------------------------------------------------------------------------------------
 
     def read(self, offset: Offset, *, max_bytes: int, end: Offset, at_least_one: bool = True) -> FileSlice | None:
         """Whole batches from the one that holds `offset` on, all with a base below `end`; None if there are none.
-
-        At most `max_bytes`, but one batch in any case if `at_least_one`.
-        """
+        At most `max_bytes`, but one batch in any case if `at_least_one`."""
         if offset < self.start or offset >= self.end:
             if self.recovered.damage is not None and offset >= self.end:
                 raise CorruptMessage(str(self.recovered.damage))
@@ -230,38 +229,24 @@ class Log:
             raise OffsetOutOfRange(f"offset {offset} is not in [{self.start}, {self.end}]")
         if offset >= end:
             return None
-        position = self._recent.get(offset)
-        if position is None:
-            position = self._before.get(offset)
+        position = self._known(offset)
         active = self._active
         try:
             if position is not None and end >= self.end and active.size - position <= max_bytes:
                 return self._slice(active, position, active.size)
-            return self._look_up(offset, position, max_bytes, end, at_least_one)
+            found = (active, position) if position is not None else self._finder.find(offset, end)
+            if found is None:
+                return None
+            start = found[1]
+            stop = self._finder.stop(*found, max_bytes, end, self._known(end), at_least_one=at_least_one)
+            return self._slice(found[0], start, stop) if stop > start else None
         except OSError as error:
             raise StorageFailed(f"cannot read {self.path.name} at offset {offset}: {error}") from error
 
-    def _look_up(
-        self, offset: int, position: int | None, max_bytes: int, end: int, at_least_one: bool
-    ) -> FileSlice | None:
-        found = (self._active, position) if position is not None else self._finder.find(offset, end)
-        if found is None:
-            return None
-        segment, start = found
-        stop = segment.size if end >= segment.next_offset else self._position_of(segment, end)
-        if stop - start > max_bytes:
-            stop = min(stop, self._finder.furthest(segment, start, max_bytes, at_least_one=at_least_one))
-        return self._slice(segment, start, stop) if stop > start else None
-
-    def _position_of(self, segment: Segment, offset: int) -> int:
-        """Where the first batch starts that has no offset below this one."""
-        if segment is self._active:
-            known = self._recent.get(offset)
-            if known is None:
-                known = self._before.get(offset)
-            if known is not None:
-                return known
-        return segment.find_base(offset)
+    def _known(self, offset: int) -> int | None:
+        """Where in the active segment the batch begins that was appended at `offset` a moment ago."""
+        position = self._recent.get(offset)
+        return self._before.get(offset) if position is None else position
 
     def _slice(self, segment: Segment, position: int, stop: int) -> FileSlice:
         if self.disk.crowded:
@@ -319,7 +304,7 @@ class Log:
             raise StorageFailed(f"cannot delete from {self.path.name}: {error}") from error
 
     def _drop_before(self, offset: int) -> None:
-        while len(self._segments) > 1 and self._segments[1].base <= offset:
+        while not self.held and len(self._segments) > 1 and self._segments[1].base <= offset:
             self._drop(self._segments.pop(0))
             self.aborted.truncate_start(self._segments[0].base)
 
@@ -327,7 +312,24 @@ class Log:
         """Readers that hold a slice of it finish; the file is unlinked but open."""
         self._finder.forget(segment)
         segment.file.close()
-        remove_segment_files(self.disk, self.path, segment.base)
+        graveyard, delay_ms = self.graveyard, self.settings.cleanup.file_delete_delay_ms
+        graveyard.bury(graveyard.names_of(segment.base), delay_ms=delay_ms)
+
+    def let_go(self) -> None:
+        """The work on sealed segments is done; what was deleted meanwhile goes now."""
+        self.held = False
+        self._drop_before(self.start)
+
+    def replace(self, old: list[Segment], fresh: Segment, aborted: list[AbortedTxn]) -> None:
+        """Compaction has made one segment of several; the files have their names already."""
+        place = self._segments.index(old[0])
+        assert self._segments[place : place + len(old)] == old and old[-1] is not self._active, f"{old=}"
+        fresh.next_offset = old[-1].next_offset
+        self._segments[place : place + len(old)] = [fresh]
+        for segment in old:
+            self._finder.forget(segment)
+            segment.file.close()
+        self.aborted.replace(fresh.base, fresh.next_offset, aborted)
 
     def _replace_all(self, start: Offset, now_ms: int) -> None:
         fresh = self._new_segment(start, now_ms)
@@ -340,20 +342,22 @@ class Log:
 
     # --- to the platter -------------------------------------------------------------------------------------------
 
-    def unflushed(self) -> SyncJob | None:
-        """What has to be synced for everything appended so far to survive a power cut; None if nothing has to."""
-        if self.recovery_point >= self.end or self._offline:
+    def unflushed(self, *, sealed: bool = False) -> SyncJob | None:
+        """What has to be synced for everything appended so far to survive a power cut; None if nothing has to.
+
+        `sealed`: everything but the active segment, which is what may be synced at leisure.
+        """
+        upto = Offset(self._active.base) if sealed else self.end
+        if self.recovery_point >= upto or self._offline:
             return None
-        job = SyncJob(self.disk, upto=self.end)
-        for segment in self._segments:
-            if segment.next_offset > self.recovery_point and segment.size:
-                self._save_index(segment, at_least=_WORTH_SAVING if segment is self._active else 1)
-                job.add_file(segment.file)
-                if segment is not self._active:
-                    job.add_paths(segment.path.with_suffix(suffix) for suffix in layout.INDEXES)
-        if self._new_files:
-            job.add_folders(self.path, self.path.parent)
-        return job
+        segments = self._segments[:-1] if sealed else self._segments
+        return job_for(
+            self.disk, self.path, segments, self._active, since=self.recovery_point, upto=upto, new=self._new_files
+        )
+
+    @property
+    def has_unsynced_sealed(self) -> bool:
+        return self.recovery_point < self._active.base and not self._offline
 
     def flushed(self, upto: Offset) -> None:
         """A job returned by `unflushed` was run."""
@@ -363,9 +367,8 @@ class Log:
 
     def flush(self) -> None:
         """Sync here and now."""
-        job = self.unflushed()
         try:
-            if job is not None:
+            if (job := self.unflushed()) is not None:
                 job.run()
                 self.flushed(job.upto)
         except StorageFailed as error:
@@ -376,13 +379,10 @@ class Log:
         """A sync failed: what was written since the last one may be gone, so nothing is promised any more."""
         self._offline = self._offline or reason
 
-    def save_indexes(self) -> None:
-        """Bring the index files up to date. If the disk refuses, they are made again some day."""
-        self._save_index(self._active)
-
-    def _save_index(self, segment: Segment, *, final: bool = False, at_least: int = 1) -> None:
+    def save_index(self, *, final: bool = False) -> None:
+        """Bring the active index files up to date. If the disk refuses, they are made again some day."""
         with suppress(OSError):
-            segment.save_index(final=final, at_least=at_least)
+            self._active.save_index(final=final)
 
     def close(self, clean: bool) -> None:
         """`clean`: everything is synced and the next open may believe the files. Else as if the power went."""
@@ -394,5 +394,6 @@ class Log:
         except OSError as error:
             raise StorageFailed(f"cannot close {self.path.name} cleanly: {error}") from error
         finally:
+            self._offline = self._offline or f"{self.path.name} is closed"
             for segment in self._segments:
                 segment.file.close()

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from zlib import crc32
 
 from broker_lite.errors import RecordListTooLarge
 from broker_lite.log.layout import MAX_RELATIVE
 from broker_lite.log.segment import Segment
-
-
-@dataclass(slots=True)
-class LogSettings:
-    segment_bytes: int = 1 << 30
-    segment_ms: int = 7 * 24 * 3600 * 1000
-    index_interval_bytes: int = 4096
-    index_max_bytes: int = 10 << 20
-    sync_rolls: bool = False
-    """A sealed segment is on the platter before the next one is written to, so that a crash tears only the last one."""
+from broker_lite.log.settings import LogSettings
 
 
 def roll_is_due(settings: LogSettings, active: Segment, size: int, last: int, max_timestamp: int, now_ms: int) -> bool:
@@ -33,4 +24,18 @@ def roll_is_due(settings: LogSettings, active: Segment, size: int, last: int, ma
     # Kafka's clock of a segment is the batches' own, unless they have none.
     first = active.first_timestamp
     waited = max_timestamp - first if first >= 0 else now_ms - active.created_ms
-    return waited > settings.segment_ms or active.index.is_full(settings.index_max_bytes)
+    return waited > settings.roll_ms - jitter(settings, active) or active.index.is_full(settings.index_max_bytes)
+
+
+def is_old(settings: LogSettings, active: Segment, now_ms: int) -> bool:
+    """Whether a segment that nobody writes to should be sealed, so that it can grow too old to keep."""
+    return active.size > 0 and now_ms - active.created_ms > settings.roll_ms - jitter(settings, active)
+
+
+def jitter(settings: LogSettings, active: Segment) -> int:
+    """How much sooner this segment rolls than others of its age, so that they do not all roll together.
+
+    Chance, but the same at each look: what counts is that two segments differ.
+    """
+    bound = min(settings.segment_jitter_ms, settings.segment_ms)
+    return crc32(str(active.path).encode()) % bound if bound > 0 else 0

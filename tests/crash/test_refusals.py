@@ -96,7 +96,7 @@ def test_an_index_that_could_not_be_written_is_made_again(tmp_path: Path) -> Non
     log = open_log(tmp_path / "t-0", disk)
     fill(log, 30)
     disk.refuse_at, disk.refusing = disk.calls + 1, "append_bytes"
-    log.save_indexes()
+    log.save_index()
     assert not log.segments[0].path.with_suffix(".timeindex").exists()
     log.flush()
     assert log.recovery_point == log.end

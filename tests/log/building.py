@@ -7,6 +7,7 @@ from pathlib import Path
 from broker_lite.ids import Offset
 from broker_lite.log.disk import Disk, RealDisk
 from broker_lite.log.log import Log, LogSettings
+from broker_lite.log.settings import Cleanup
 from broker_lite.records.batch import Batch, walk
 from broker_lite.records.build import NewRecord, build_batch
 
@@ -41,6 +42,8 @@ def open_log(
     index_interval_bytes: int = 100,
     index_max_bytes: int = 10 << 20,
     sync_rolls: bool = False,
+    segment_jitter_ms: int = 0,
+    cleanup: Cleanup | None = None,
 ) -> Log:
     settings = LogSettings(
         segment_bytes=segment_bytes,
@@ -48,6 +51,8 @@ def open_log(
         index_interval_bytes=index_interval_bytes,
         index_max_bytes=index_max_bytes,
         sync_rolls=sync_rolls,
+        segment_jitter_ms=segment_jitter_ms,
+        cleanup=cleanup or Cleanup(),
     )
     return Log.open(
         path,

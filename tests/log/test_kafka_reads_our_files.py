@@ -61,7 +61,7 @@ def test_kafka_dump_log_reads_a_partition(tmp_path: Path, tools: Path, how: str)
     if how == "stopped":
         log.close(clean=True)
     elif how == "running":
-        log.save_indexes()
+        log.save_index()
     else:
         log.close(clean=False)
         open_log(path, segment_bytes=20_000, index_interval_bytes=4096).close(clean=False)

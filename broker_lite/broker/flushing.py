@@ -1,0 +1,49 @@
+"""Sealed segments go to the platter at leisure, one partition after the other, so that the recovery point advances.
+
+Where an acknowledgement does not wait for the disk, the kernel writes when it likes and nobody knows how far it came;
+after a crash everything since the recovery point is read again.  So a segment is synced once it is sealed, in a thread,
+and the recovery point moves to where the active one begins.  That is all that a restart then has to look at.
+"""
+
+from __future__ import annotations
+
+import anyio
+import anyio.to_thread
+import structlog
+
+from broker_lite.errors import StorageFailed
+from broker_lite.ids import TopicPartition
+from broker_lite.partition.partition import Partition
+
+log = structlog.get_logger()
+
+
+class SealedSync:
+    def __init__(self) -> None:
+        self._waiting: dict[TopicPartition, Partition] = {}
+        self._wanted = anyio.Event()
+
+    def look(self, partition: Partition) -> None:
+        """Upkeep comes by: is there something to do?"""
+        if partition.log.has_unsynced_sealed:
+            self._waiting[partition.tp] = partition
+            self._wanted.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted = anyio.Event()
+            while self._waiting:
+                await self._sync(self._waiting.pop(next(iter(self._waiting))))
+
+    async def _sync(self, partition: Partition) -> None:
+        job = partition.log.unflushed(sealed=True)
+        if job is None:
+            return
+        try:
+            await anyio.to_thread.run_sync(job.run)
+        except StorageFailed as error:
+            log.error("partition.offline", partition=str(partition.tp), reason=error.message)
+            partition.go_offline(error.message)
+        else:
+            partition.synced(job.upto)

@@ -1,0 +1,88 @@
+"""What the broker does by itself while time passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from broker_lite.clock import ManualClock
+from broker_lite.config.start import Durability, TopicAtStart
+from broker_lite.log import checkpoints, layout
+from broker_lite.log.disk import RealDisk
+from tests.support.talk import NOW, Talk, talking
+
+DAY = 86_400.0
+
+
+def topic(**configs: str) -> list[TopicAtStart]:
+    return [TopicAtStart("t", 1, {key.replace("_", "."): value for key, value in configs.items()})]
+
+
+async def until(true: object) -> None:
+    """Threads do the work; wait for what they bring about."""
+    assert callable(true)
+    with anyio.fail_after(10):
+        while not true():
+            await anyio.sleep(0.005)
+
+
+async def fill(talk: Talk, count: int) -> None:
+    for _ in range(count):
+        assert (await talk.produce("t", b"x" * 100)).error_code == 0
+
+
+@pytest.mark.parametrize("durability", [Durability.OS, Durability.MEMORY])
+async def test_sealed_segments_are_synced_and_the_recovery_point_follows(
+    tmp_path: Path, durability: Durability
+) -> None:
+    async with talking(tmp_path, durability=durability, topics=topic(segment_bytes="500")) as talk:
+        await fill(talk, 20)
+        partition = talk.broker.topics.partition("t", 0)
+        assert partition.log.recovery_point == 0
+        talk.broker.upkeep.tick()
+        active = partition.log.segments[-1].base
+        await until(lambda: partition.log.recovery_point == active)
+        talk.broker.upkeep.tick()
+        if durability is Durability.OS:
+            points = checkpoints.read_offsets(RealDisk(), tmp_path / layout.RECOVERY_POINTS)
+            assert points[partition.tp] == active
+
+
+async def test_old_segments_are_deleted_and_the_log_start_is_written_down(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    async with talking(
+        tmp_path, clock, durability=Durability.OS, topics=topic(segment_bytes="500", retention_ms="86400000")
+    ) as talk:
+        await fill(talk, 20)
+        partition = talk.broker.topics.partition("t", 0)
+        clock.advance(DAY)
+        talk.broker.upkeep.tick()
+        assert partition.offsets.start == 0
+        clock.advance(301)
+        talk.broker.upkeep.tick()
+        assert (partition.offsets.start, partition.offsets.end) == (20, 20)
+        starts = checkpoints.read_offsets(RealDisk(), tmp_path / layout.LOG_STARTS)
+        assert starts[partition.tp] == 20
+        assert list((tmp_path / "t-0").glob("*.log.deleted"))
+        talk.broker.upkeep.tick()
+        for _ in range(10):
+            clock.advance(61)
+            talk.broker.upkeep.tick()
+        assert not list((tmp_path / "t-0").glob("*.deleted"))
+        assert (await talk.produce("t", b"next")).base_offset == 20
+    async with talking(tmp_path, clock, durability=Durability.OS) as talk:
+        assert talk.broker.topics.partition("t", 0).offsets.start == 20
+
+
+async def test_a_clock_that_leaps_deletes_nothing(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    async with talking(tmp_path, clock, topics=topic(segment_bytes="500", retention_ms="86400000")) as talk:
+        await fill(talk, 20)
+        partition = talk.broker.topics.partition("t", 0)
+        for leap in (3600.0, DAY, 74 * 365 * DAY, -100 * 365 * DAY):
+            clock.jump_wall(leap)
+            clock.advance(400)
+            talk.broker.upkeep.tick()
+            assert (partition.offsets.start, partition.offsets.end) == (0, 20)
