@@ -29,7 +29,7 @@ LACKS_A_MODULE = 'import pytest\npytest.importorskip("no_such_module")\n\ndef te
 def run(folder: Path, *options: str, ci: str) -> str:
     """The outcome of a run of pytest in the folder, under our rules."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", *options]
-    environment = {**os.environ, "CI": ci, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "CI": ci, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         [*command, f"--rootdir={folder}", str(folder)], env=environment, capture_output=True, text=True, check=False
     )
