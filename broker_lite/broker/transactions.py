@@ -85,12 +85,17 @@ class Transactions:
                 self._broker.producer_ids.skip_past(producer_id)
 
     async def finish_prepared(self) -> None:
-        """Complete what was decided before the last stop."""
+        """Complete what was decided before the last stop, or what a disk that refused has left half done."""
         for transaction in self.coordinator.prepared():
-            log.info(
-                "transaction.finished_after_restart", transactional_id=transaction.id, state=transaction.state.label
-            )
-            await self._finish(transaction)
+            if transaction.id not in self._finishing:
+                try:
+                    await self._finish(transaction)
+                except BrokerError as error:
+                    log.error("transaction.not_finished", transactional_id=transaction.id[:200], reason=error.message)
+                else:
+                    log.info(
+                        "transaction.finished", transactional_id=transaction.id[:200], state=transaction.state.label
+                    )
 
     async def tick(self, now_ms: int, now: float) -> None:
         """Abort what has been open for too long, forget what nobody uses."""
