@@ -77,7 +77,9 @@ def limits() -> str:
     missing = [what for key, what in KNOWN_BY_NAME.items() if key not in served]
     lines = ["**Replicate.** It is one broker and says so in every answer: one copy of each partition, on one disk."]
     if SASL_HANDSHAKE not in served:
-        lines.append("**Ask who you are.** There is no TLS and no SASL: keep it on your machine or inside your network.")
+        lines.append(
+            "**Ask who you are.** There is no TLS and no SASL: keep it on your machine or inside your network."
+        )
     if not TOPIC_KEYS["retention.ms"].honoured:
         lines.append("**Delete old segments.** What was written stays until its topic is deleted.")
     if not TOPIC_KEYS["delete.retention.ms"].honoured:
