@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import anyio
 import anyio.abc
@@ -17,6 +16,8 @@ import structlog
 from broker_lite.broker.configs import KIND as CONFIG
 from broker_lite.broker.configs import Configs
 from broker_lite.broker.data_folder import DataFolder
+from broker_lite.broker.features import KIND as FEATURE
+from broker_lite.broker.features import FeatureLevels, Features
 from broker_lite.broker.fetch_sessions import FetchSessions
 from broker_lite.broker.flusher import Flusher
 from broker_lite.broker.groups import GroupCoordinator
@@ -25,9 +26,13 @@ from broker_lite.broker.partitions import Partitions
 from broker_lite.broker.producer_ids import KIND as PRODUCER_IDS
 from broker_lite.broker.producer_ids import ProducerIds
 from broker_lite.broker.purgatory import Purgatory
+from broker_lite.broker.quotas import KIND as QUOTA
+from broker_lite.broker.quotas import Quotas
 from broker_lite.broker.topics import DELETED, TOPIC, Topic, Topics
 from broker_lite.broker.transactions import Transactions
 from broker_lite.broker.upkeep import Upkeep
+from broker_lite.broker.users import KIND as SCRAM
+from broker_lite.broker.users import Users
 from broker_lite.clock import Clock
 from broker_lite.config import broker as keys
 from broker_lite.config import coordination
@@ -39,15 +44,6 @@ from broker_lite.log.disk import MemoryDisk, RealDisk
 from broker_lite.partition.partition import Partition
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """What ApiVersions says of features: name, lowest, highest; what is switched on; and a number that rises."""
-
-    supported: list[tuple[str, int, int]]
-    finalized: list[tuple[str, int]]
-    epoch: int
 
 
 class Broker:
@@ -68,6 +64,9 @@ class Broker:
         self.topics = Topics(Partitions(folder, self.settings, options.durability, clock), self._write, self.settings)
         self.configs = Configs(self.settings, self.node_id, self._write)
         self.configs.on_change.append(self._reconfigure)
+        self.features_on = FeatureLevels(self._write)
+        self.users = Users(self._write)
+        self.quotas = Quotas(self._write, clock.monotonic)
         self.groups = GroupCoordinator(self)
         self.transactions = Transactions(self)
         self.upkeep = Upkeep(self)
@@ -100,6 +99,9 @@ class Broker:
             DELETED: self.topics.apply,
             PRODUCER_IDS: self.producer_ids.apply,
             CONFIG: self.configs.apply,
+            FEATURE: self.features_on.apply,
+            SCRAM: self.users.apply,
+            QUOTA: self.quotas.apply,
         }
         for change in self._journal.replay():
             keepers[change.kind](change)
@@ -145,16 +147,15 @@ class Broker:
 
     def features(self) -> Features:
         """Those that a client acts on, and Kafka's own two that its tools expect to see."""
-        return Features(
-            supported=[
-                ("group.version", 0, 1),
-                ("transaction.version", 0, 2),
-                ("kraft.version", 0, 1),
-                ("metadata.version", 7, 30),
-            ],
-            finalized=[("metadata.version", 30), ("transaction.version", 2)],
-            epoch=0,
-        )
+        return self.features_on.told()
+
+    @property
+    def journal_end(self) -> int:
+        return self._journal.end
+
+    def checkpoint(self) -> None:
+        """Write down where each log starts and how far it is safe, as durable as acknowledged records are."""
+        self.folder.checkpoint(self.topics.open_partitions(), sync=self.flusher.active)
 
     def appended(self, partition: Partition) -> None:
         """Records were written to `partition`: see that they become durable and that readers hear of it."""

@@ -66,6 +66,10 @@ class Journal:
         if self._sync:
             self._log.flush()
 
+    @property
+    def end(self) -> int:
+        return self._log.end
+
     def close(self) -> None:
         self._log.close(clean=True)
 

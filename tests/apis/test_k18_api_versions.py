@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker_lite.apis.registry import REGISTRY
-from broker_lite.broker.broker import Features
+from broker_lite.broker.features import Features
 from broker_lite.errors import ErrorCode
 from broker_lite.wire.codec import decode
 from broker_lite.wire.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse

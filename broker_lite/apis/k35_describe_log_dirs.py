@@ -1,0 +1,59 @@
+"""DescribeLogDirs: what lies in the data folder, partition by partition.
+
+Versions
+    2    flexible
+    3    a top-level error
+    4    the size of the disk and what is free of it
+    5    whether the folder takes new partitions (it does)
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from broker_lite.apis.registry import Context, serves
+from broker_lite.config.start import Durability
+from broker_lite.wire.messages.k35_describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+
+@serves(DescribeLogDirsRequest, versions="1-5")
+def describe_log_dirs(ctx: Context, req: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    wanted = None if req.topics is None else _wanted(req.topics)
+    found: dict[str, list[DescribeLogDirsPartition]] = {}
+    for partition in ctx.broker.topics.open_partitions():
+        topic, index = partition.tp
+        if wanted is None or (topic, index) in wanted:
+            found.setdefault(topic, []).append(
+                DescribeLogDirsPartition(
+                    partition_index=index, partition_size=partition.log.size_bytes, offset_lag=0, is_future_key=False
+                )
+            )
+    folder = ctx.broker.folder.path.absolute()
+    total, usable = (-1, -1) if ctx.broker.options.durability is Durability.MEMORY else _disk(folder)
+    result = DescribeLogDirsResult(
+        log_dir=str(folder),
+        topics=[DescribeLogDirsTopic(name=name, partitions=parts) for name, parts in found.items()],
+        total_bytes=total,
+        usable_bytes=usable,
+    )
+    return DescribeLogDirsResponse(results=[result])
+
+
+def _wanted(topics: list[DescribableLogDirTopic]) -> set[tuple[str, int]]:
+    return {(topic.topic, index) for topic in topics for index in topic.partitions}
+
+
+def _disk(folder: Path) -> tuple[int, int]:
+    try:
+        usage = shutil.disk_usage(folder)
+    except OSError:
+        return -1, -1
+    return usage.total, usage.free

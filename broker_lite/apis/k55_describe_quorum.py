@@ -1,0 +1,66 @@
+"""DescribeQuorum: who keeps the metadata. A quorum of one, whose log is our journal.
+
+Versions
+    1    when each voter was last heard of
+    2    the voters' addresses
+"""
+
+from __future__ import annotations
+
+from broker_lite.apis.registry import Context, serves
+from broker_lite.errors import ErrorCode
+from broker_lite.wire.messages.k55_describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    PartitionDataResult,
+    ReplicaState,
+    TopicDataResult,
+)
+
+_TOPIC = "__cluster_metadata"
+_EPOCH = 1
+
+
+@serves(DescribeQuorumRequest, versions="0-2")
+def describe_quorum(ctx: Context, req: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    ours = [[topic.topic_name, *(part.partition_index for part in topic.partitions)] for topic in req.topics]
+    if ours != [[_TOPIC, 0]]:
+        return DescribeQuorumResponse(
+            topics=[
+                TopicDataResult(
+                    topic_name=topic.topic_name,
+                    partitions=[_unknown(part.partition_index) for part in topic.partitions],
+                )
+                for topic in req.topics
+            ]
+        )
+    node, end, now = ctx.advertised(), ctx.broker.journal_end, ctx.broker.clock.now_ms()
+    voter = ReplicaState(replica_id=node.id, log_end_offset=end, last_fetch_timestamp=now, last_caught_up_timestamp=now)
+    partition = PartitionDataResult(
+        partition_index=0,
+        leader_id=node.id,
+        leader_epoch=_EPOCH,
+        high_watermark=end,
+        current_voters=[voter],
+        observers=[],
+    )
+    listener = Listener(name=ctx.connection.listener, host=node.host, port=node.port)
+    return DescribeQuorumResponse(
+        topics=[TopicDataResult(topic_name=_TOPIC, partitions=[partition])],
+        nodes=[Node(node_id=node.id, listeners=[listener])],
+    )
+
+
+def _unknown(index: int) -> PartitionDataResult:
+    return PartitionDataResult(
+        partition_index=index,
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        error_message="This server does not host this topic-partition.",
+        leader_id=0,
+        leader_epoch=0,
+        high_watermark=0,
+        current_voters=[],
+        observers=[],
+    )
