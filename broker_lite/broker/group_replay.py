@@ -42,8 +42,7 @@ class Replay:
     def run(self) -> Iterator[None]:
         """Yields whenever somebody else should have the loop."""
         at = self._partition.offsets.start
-        end = self._partition.offsets.end
-        while at < end:
+        while at < (end := self._partition.offsets.end):  # a marker may come while this runs
             try:
                 piece = self._partition.log.read(at, max_bytes=BYTES_A_TURN, end=end)
                 if piece is None:

@@ -182,6 +182,10 @@ class Groups:
         """As `commit`; the records are to be written as a transactional batch of the producer."""
         _check_id(group_id)
         commits = list(commits)
+        for one in commits:
+            topic = self.catalogue.get(one.topic)
+            if topic is not None:
+                one.topic_id = topic.id
         group = self.groups.get(group_id)
         committing.check(group_id, group, who, commits, transactional=True, knows_epochs=False)
         return self._committing(group_id, commits, now_ms, -1)
