@@ -76,6 +76,9 @@ def limits() -> str:
     served = {api.key for api in registry.REGISTRY.table()}
     missing = [what for key, what in KNOWN_BY_NAME.items() if key not in served]
     lines = ["**Replicate.** It is one broker and says so in every answer: one copy of each partition, on one disk."]
+    lines.append(
+        "**Mistrust, unless told to.** Whoever reaches the port may do everything; so it listens on 127.0.0.1."
+    )
     if SASL_HANDSHAKE not in served:
         lines.append(
             "**Ask who you are.** There is no TLS and no SASL: keep it on your machine or inside your network."
