@@ -9,8 +9,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from broker_lite.log.scan import Step
 from broker_lite.log.segment import Segment
-from broker_lite.records.batch import Batch
+from broker_lite.records.batch import MAGIC, Batch
+from broker_lite.records.legacy import as_batch
 
 _STOPS = 32
 _WARM = 4
@@ -72,7 +74,8 @@ class Finder:
             self._stops[base] = (segment, boundary)
         return boundary
 
-    def batches(self, from_offset: int) -> Iterator[Batch]:
+    def batches(self, from_offset: int, *, old: bool = True) -> Iterator[Batch]:
+        """Messages from before there were batches come as batches, too, unless nobody wants them: `old` is False."""
         for segment in list(self._segments):
             if segment.next_offset <= from_offset or not segment.size:
                 continue
@@ -80,8 +83,9 @@ class Finder:
             if from_offset > segment.base:
                 first = segment.find(from_offset)
                 position = segment.size if first is None else first.position
-            for _, body in segment.whole(position):
-                yield Batch.at(body)
+            for step, body in segment.whole(position):
+                if old or step.magic == MAGIC:
+                    yield _batch(step, body)
 
     def since(self, timestamp: int, start: int) -> Iterator[Batch]:
         """Batches whose highest timestamp is not below `timestamp` and that do not end before `start`."""
@@ -91,7 +95,7 @@ class Finder:
             self.keep_warm(segment)
             for step, body in segment.whole(segment.position_for_time(timestamp)):
                 if step.max_timestamp >= timestamp and step.last >= start:
-                    yield Batch.at(body)
+                    yield _batch(step, body)
 
     def top(self) -> tuple[int, int]:
         """The highest timestamp, -1 if none, and the last offset of the first batch that has it."""
@@ -111,6 +115,10 @@ class Finder:
         self._stops.clear()
         if segment in self._warm:
             self._warm.remove(segment)
+
+
+def _batch(step: Step, body: memoryview) -> Batch:
+    return Batch.at(body) if step.magic == MAGIC else as_batch(body)
 
 
 def _base(segment: Segment) -> int:

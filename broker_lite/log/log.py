@@ -253,9 +253,9 @@ class Log:
             return FileSlice.read_now(segment.file, position, stop - position)
         return FileSlice(segment.file, position, stop - position)
 
-    def batches(self, from_offset: Offset) -> Iterator[Batch]:
-        """Every batch from the one that holds `from_offset` on, as it is now, with its bytes."""
-        return self._finder.batches(from_offset)
+    def batches(self, from_offset: Offset, *, old: bool = True) -> Iterator[Batch]:
+        """Every batch from the one that holds `from_offset` on; not `old`: without messages older than batches."""
+        return self._finder.batches(from_offset, old=old)
 
     def batch_at(self, offset: Offset) -> Batch | None:
         """The batch that holds `offset`, or the next one."""
@@ -323,7 +323,7 @@ class Log:
     def replace(self, old: list[Segment], fresh: Segment, aborted: list[AbortedTxn]) -> None:
         """Compaction has made one segment of several; the files have their names already."""
         place = self._segments.index(old[0])
-        assert self._segments[place : place + len(old)] == old and old[-1] is not self._active, f"{old=}"
+        assert self._segments[place : place + len(old)] == old, f"{old=}"
         fresh.next_offset = old[-1].next_offset
         self._segments[place : place + len(old)] = [fresh]
         for segment in old:

@@ -124,14 +124,14 @@ def checked(
     """Like `whole`, with checksums right and offsets that rise from `base` on, as far as an index can say.
 
     From `consecutive_from` on no offset may be missing: that part was never compacted.  Offsets lie outside the
-    checksum, so this is how a wrong one is found.
+    checksum, so this is how a wrong one is found.  Not among old messages: a compressed one tells only its last offset.
     """
     due = base
     known = position == 0
     for step, body in whole(file, position, end):
         if step.base < due or step.last - base > MAX_RELATIVE:
             raise Damaged(step.position, f"offset {step.base} where {due} is due")
-        if known and consecutive_from is not None and step.base > due >= consecutive_from:
+        if known and consecutive_from is not None and step.base > due >= consecutive_from and step.magic == MAGIC:
             raise Damaged(step.position, f"offset {step.base} where {due} is due")
         if not is_intact(step, body):
             raise Damaged(step.position, f"the batch at offset {step.base} has another checksum than {step.crc}")

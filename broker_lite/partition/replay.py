@@ -73,7 +73,7 @@ def restore(log: Log, *, now_ms: int, expiration_ms: int) -> tuple[State, int]:
                 state.transactions.begin(producer_id, known.txn_first)
     try:
         if from_offset < log.end:
-            for batch in log.batches(Offset(from_offset)):
+            for batch in log.batches(Offset(from_offset), old=False):
                 if batch.base_offset >= from_offset:
                     state.apply_old(batch)
     except (CorruptMessage, InvalidRecord) as error:
