@@ -1,0 +1,254 @@
+"""The gate of a listener with SASL, over real sockets: who gets in, who is told what, who is cut off."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from broker_lite.apis import registry
+from broker_lite.clock import Clock, ManualClock, SystemClock
+from broker_lite.errors import ErrorCode
+from broker_lite.security.logins import Mechanisms
+from broker_lite.security.oauth import TokenRules
+from broker_lite.server.listener import ListenerAddress
+from broker_lite.server.sasl import MOST_FRAMES, SaslRules
+from broker_lite.wire.codec import decode, encode_bytes
+from broker_lite.wire.headers import request_is_flexible, response_is_flexible
+from broker_lite.wire.messages import response_class
+from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataResponse
+from broker_lite.wire.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from broker_lite.wire.messages.k18_api_versions import ApiVersionsRequest
+from broker_lite.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from broker_lite.wire.schema import spec_of
+from tests.security.test_oauth import unsigned
+from tests.security.test_scram import final
+from tests.server.conftest import Client, Server
+
+Run = Callable[..., Server]
+USERS = {"alice": "secret"}
+
+
+def rules(clock: Clock | None = None, **more: int) -> SaslRules:
+    registry.load()
+    clock = clock or SystemClock()
+    mechanisms = Mechanisms(
+        ("PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"), USERS, lambda mechanism, name: None, TokenRules(clock.now_ms)
+    )
+    return SaslRules(mechanisms, partial(registry.refuse, None), clock, failed_delay_ms=0, **more)  # type: ignore[arg-type]
+
+
+def serving(run: Run, clock: Clock | None = None, **more: int) -> Server:
+    address = ListenerAddress("SASL_PLAINTEXT", "127.0.0.1", 0, sasl=rules(clock, **more))
+    return run(clock=clock, listeners=[address])
+
+
+def listening(run: Run, **more: int) -> Client:
+    return serving(run, **more).client()
+
+
+def later(server: Server, clock: ManualClock, seconds: float) -> None:
+    server.portal.call(clock.advance, seconds)
+    server.turn()
+
+
+def frame(request: object, version: int) -> bytes:
+    key = spec_of(type(request)).key
+    assert key is not None
+    tags = b"\0" if request_is_flexible(key, version) else b""
+    return struct.pack(">hhih", key, version, 7, -1) + tags + encode_bytes(request, version)
+
+
+def answered(client: Client, request: object, version: int) -> object:
+    client.ask(frame(request, version))
+    key = spec_of(type(request)).key
+    assert key is not None
+    reply = memoryview(client.hear())
+    start = 5 if response_is_flexible(key, version) else 4
+    return decode(response_class(key), version, reply, start)[0]
+
+
+def shake(client: Client, mechanism: str, version: int = 1) -> SaslHandshakeResponse:
+    response = answered(client, SaslHandshakeRequest(mechanism=mechanism), version)
+    assert isinstance(response, SaslHandshakeResponse)
+    return response
+
+
+def show(client: Client, token: bytes, version: int = 2) -> SaslAuthenticateResponse:
+    response = answered(client, SaslAuthenticateRequest(auth_bytes=token), version)
+    assert isinstance(response, SaslAuthenticateResponse)
+    return response
+
+
+def is_inside(client: Client) -> bool:
+    """The APIs behind the gate are an echo here."""
+    client.ask(b"\x00\x03anything at all")
+    return client.hear() == b"\x00\x03anything at all"
+
+
+def test_a_password_opens_the_gate(run: Run) -> None:
+    client = listening(run)
+    assert shake(client, "PLAIN").error_code == 0
+    assert show(client, b"\0alice\0secret").error_code == 0
+    assert is_inside(client)
+
+
+@pytest.mark.parametrize(
+    "token", [b"\0alice\0wrong", b"\0bob\0secret", b"\0alice\0", b"\0\0secret", b"alice", b"\xff\0a\0b"]
+)
+def test_a_wrong_password_is_told_and_hung_up_on(run: Run, token: bytes) -> None:
+    client = listening(run)
+    shake(client, "PLAIN")
+    response = show(client, token)
+    assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert client.is_hung_up_on()
+
+
+def test_who_does_not_exist_hears_what_a_wrong_password_hears(run: Run) -> None:
+    told = set()
+    for token in (b"\0alice\0wrong", b"\0nobody\0wrong"):
+        client = listening(run)
+        shake(client, "PLAIN")
+        told.add(show(client, token).error_message)
+    assert told == {"Authentication failed: Invalid username or password"}
+
+
+def test_somebody_may_not_act_as_another(run: Run) -> None:
+    client = listening(run)
+    shake(client, "PLAIN")
+    assert show(client, b"admin\0alice\0secret").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+@pytest.mark.parametrize(("password", "gets_in"), [("secret", True), ("wrong", False)])
+def test_scram_takes_two_steps(run: Run, password: str, gets_in: bool) -> None:
+    client = listening(run)
+    shake(client, "SCRAM-SHA-256")
+    bare = "n=alice,r=fyko"
+    said = bytes(show(client, f"n,,{bare}".encode()).auth_bytes).decode()
+    last = show(client, final(bare, said, password).encode())
+    if gets_in:
+        assert bytes(last.auth_bytes).startswith(b"v=")
+        assert is_inside(client)
+    else:
+        assert last.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert "SCRAM-SHA-256" in (last.error_message or "")
+        assert client.is_hung_up_on()
+
+
+def test_a_token_opens_the_gate_and_a_refused_one_is_explained_first(run: Run) -> None:
+    now = SystemClock().now_ms() // 1000
+    client = listening(run)
+    shake(client, "OAUTHBEARER")
+    assert show(client, b"n,,\x01auth=Bearer " + unsigned(sub="alice", exp=now + 60) + b"\x01\x01").error_code == 0
+    assert is_inside(client)
+    client = listening(run)
+    shake(client, "OAUTHBEARER")
+    first = show(client, b"n,,\x01auth=Bearer " + unsigned(sub="alice", exp=now - 60) + b"\x01\x01")
+    assert (first.error_code, bytes(first.auth_bytes)) == (0, b'{"status":"invalid_token"}')
+    assert show(client, b"\x01").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert client.is_hung_up_on()
+
+
+def test_the_mechanisms_on_offer_are_told_to_who_asks_for_another(run: Run) -> None:
+    client = listening(run)
+    response = shake(client, "GSSAPI")
+    assert response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert response.mechanisms == ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]
+    assert client.is_hung_up_on()
+
+
+def test_the_versions_may_be_asked_for_before_the_log_in(run: Run) -> None:
+    client = listening(run)
+    asked = frame(ApiVersionsRequest(), 0)
+    client.ask(asked)
+    assert client.hear() == asked, "the echo behind the gate"
+    assert shake(client, "PLAIN").error_code == 0
+
+
+def test_any_other_request_before_the_log_in_is_hung_up_on(run: Run) -> None:
+    for request, version in ((MetadataRequest(topics=None), 9), (SaslAuthenticateRequest(auth_bytes=b""), 2)):
+        client = listening(run)
+        client.ask(frame(request, version))
+        assert client.is_hung_up_on()
+
+
+def test_any_other_request_during_the_log_in_is_refused_in_its_own_words(run: Run) -> None:
+    client = listening(run)
+    shake(client, "PLAIN")
+    response = answered(client, MetadataRequest(topics=None), 13)
+    assert isinstance(response, MetadataResponse)
+    assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert client.is_hung_up_on()
+
+
+def test_bare_tokens_follow_an_old_handshake(run: Run) -> None:
+    client = listening(run)
+    assert shake(client, "PLAIN", version=0).error_code == 0
+    client.ask(b"\0alice\0secret")
+    assert client.hear() == b""
+    assert is_inside(client)
+    client = listening(run)
+    shake(client, "PLAIN", version=0)
+    client.ask(b"\0alice\0wrong")
+    assert client.is_hung_up_on()
+
+
+def test_a_stranger_sends_small_frames_only(run: Run) -> None:
+    client = listening(run, max_receive=1000)
+    client.send(struct.pack(">i", 1001))
+    assert client.is_hung_up_on()
+    client = listening(run, max_receive=1000)
+    shake(client, "PLAIN")
+    show(client, b"\0alice\0secret")
+    client.ask(bytes(5000))
+    assert client.hear() == bytes(5000)
+
+
+def test_a_log_in_does_not_take_for_ever(run: Run) -> None:
+    clock = ManualClock(0)
+    server = serving(run, clock)
+    client = server.client()
+    shake(client, "PLAIN")
+    later(server, clock, 11)
+    assert client.is_hung_up_on()
+
+
+def test_a_stranger_asks_a_few_times_only(run: Run) -> None:
+    client = listening(run)
+    asked = frame(ApiVersionsRequest(), 0)
+    for _ in range(MOST_FRAMES):
+        client.ask(asked)
+        assert client.hear() == asked
+    client.ask(asked)
+    assert client.is_hung_up_on()
+
+
+def test_a_log_in_for_a_time_is_renewed_or_ends(run: Run) -> None:
+    clock = ManualClock(0)
+    server = serving(run, clock, reauth_ms=60_000)
+    client = server.client()
+    shake(client, "PLAIN")
+    assert show(client, b"\0alice\0secret").session_lifetime_ms == 60_000
+    later(server, clock, 50)
+    assert is_inside(client)
+    assert shake(client, "PLAIN").error_code == 0
+    assert show(client, b"\0alice\0secret").session_lifetime_ms == 60_000
+    later(server, clock, 50)
+    assert is_inside(client)
+    later(server, clock, 11)
+    client.ask(b"\x00\x03\x00\x00\x00\x00\x00\x00")
+    assert client.is_hung_up_on()
+
+
+def test_a_log_in_is_renewed_by_the_same_mechanism_and_user(run: Run) -> None:
+    clock = ManualClock(0)
+    server = serving(run, clock, reauth_ms=60_000)
+    client = server.client()
+    shake(client, "PLAIN")
+    show(client, b"\0alice\0secret")
+    later(server, clock, 2)
+    shake(client, "OAUTHBEARER")
+    assert show(client, b"x").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert client.is_hung_up_on()
