@@ -22,6 +22,13 @@ PARTITIONS = 4
 IN, OTHER, OUT = "in", "other", "out"
 GROUP = "copiers"
 TIMEOUT_MS = 8000
+PATIENT = {
+    "reconnect.backoff.max.ms": 200,
+    "log_level": 0,
+    # librdkafka 2.16 starts over when its only broker is gone, and then waits for ever for the group coordinator that
+    # it knew before.
+    "metadata.recovery.strategy": "none",
+}
 
 
 class Fenced(Exception):
@@ -42,10 +49,9 @@ class Worker:
                 "transactional.id": self.name,
                 "transaction.timeout.ms": TIMEOUT_MS,
                 "linger.ms": 1,
-                "reconnect.backoff.max.ms": 200,
+                **PATIENT,
                 "socket.timeout.ms": 5000,
                 "delivery.timeout.ms": 6000,
-                "log_level": 0,
             }
         )
         began = time.monotonic()
@@ -140,8 +146,7 @@ def copy(worker: Worker) -> None:
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "session.timeout.ms": 6000,
-            "reconnect.backoff.max.ms": 200,
-            "log_level": 0,
+            **PATIENT,
         }
     )
     consumer.subscribe([IN])
@@ -180,8 +185,7 @@ def read(worker: Worker) -> None:
             "group.id": f"reader-{worker.name}",
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
-            "reconnect.backoff.max.ms": 200,
-            "log_level": 0,
+            **PATIENT,
         }
     )
     consumer.assign([TopicPartition(topic, part, 0) for topic in (IN, OTHER) for part in range(PARTITIONS)])
@@ -204,6 +208,10 @@ def main(arguments: list[str]) -> int:
         {"producer": produce, "copier": copy, "reader": read}[role](worker)
     except Fenced:
         return 3
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError._FENCED:
+            return 3
+        raise
     return 0
 
 
