@@ -33,6 +33,7 @@ from broker_lite.errors import (
     CoordinatorNotAvailable,
     ErrorCode,
     StorageFailed,
+    UnsupportedVersion,
 )
 from broker_lite.ids import GROUP_OFFSETS_TOPIC
 from broker_lite.records.build import NewRecord, build_batch
@@ -117,6 +118,7 @@ class GroupCoordinator:
         self._broker = broker
         self._clock = broker.clock
         self.settings = group_settings(broker.settings)
+        self._protocols = broker.settings.get(keys.GROUP_COORDINATOR_REBALANCE_PROTOCOLS)
         self._parts: dict[int, Groups] = {}
         self._loading: set[int] = set()
         self._gone_while_loading: set[str] = set()
@@ -211,6 +213,8 @@ class GroupCoordinator:
 
     def beat(self, asked: Beat) -> Beaten:
         """Written when this returns; see `when_durable`."""
+        if "consumer" not in self._protocols:
+            raise UnsupportedVersion("the consumer protocol is switched off by group.coordinator.rebalance.protocols")
         index, groups = self._of(asked.group)
         return self._carry_out(index, groups, groups.beat(asked, **self._now()))
 

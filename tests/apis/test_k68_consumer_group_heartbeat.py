@@ -106,3 +106,8 @@ async def test_a_consumer_group_survives_a_restart(tmp_path: Path) -> None:
     async with talking(tmp_path, durability=Durability.OS) as talk:
         heard = await beat(talk, ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=2))
         assert (heard.error_code, heard.member_epoch) == (0, 2)
+
+
+async def test_the_consumer_protocol_can_be_switched_off(tmp_path: Path) -> None:
+    async with talking(tmp_path, settings={"group.coordinator.rebalance.protocols": "classic"}) as talk:
+        assert (await beat(talk, joining())).error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -53,7 +53,7 @@ class AnyConsumerHistory(RuleBasedStateMachine):
         epoch, owns = consumer.epoch, consumer.owns
         self._beat(consumer)
         if consumer.epoch:
-            consumer.epoch, consumer.owns = epoch, owns & consumer.owns
+            consumer.epoch, consumer.owns, consumer.is_unsure = epoch, owns & consumer.owns, True
 
     @precondition(lambda self: self.consumers)
     @rule(data=st.data())
@@ -112,7 +112,8 @@ class AnyConsumerHistory(RuleBasedStateMachine):
         assert isinstance(group, ConsumerGroup)
         assert group.state is ConsumerState.STABLE
         for consumer in self.consumers.values():
-            assert consumer.owns == group.target[consumer.name] == group.members[consumer.name].assigned
+            target = group.target.get(consumer.name, frozenset())
+            assert consumer.owns == target == group.members[consumer.name].assigned
         read = {topic.id: topic.partition_count for topic in self.book.topics if topic.name in group.names}
         assert set(group.owners) == {(topic, at) for topic, count in read.items() for at in range(count)}
 

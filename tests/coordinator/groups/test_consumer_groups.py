@@ -21,6 +21,8 @@ class Consumer:
         self.assignor: str | None = None
         self.epoch = 0
         self.owns: Places = frozenset()
+        self.is_unsure = False
+        """An answer was lost: then a client says everything again."""
 
     def say(self, **more: object) -> Beaten:
         """One request, exactly."""
@@ -29,11 +31,12 @@ class Consumer:
 
     def beat(self) -> Consumer:
         """What a client would say now; what it hears, it does."""
-        if self.epoch == 0:
+        if self.epoch == 0 or self.is_unsure:
             heard = self.say(
-                epoch=0, rebalance_timeout_ms=30_000, topics=self.topics, pattern=self.pattern,
-                assignor=self.assignor, owned=frozenset(),
+                epoch=self.epoch, rebalance_timeout_ms=30_000, topics=self.topics, pattern=self.pattern,
+                assignor=self.assignor, owned=self.owns,
             )  # fmt: skip
+            self.is_unsure = False
         else:
             heard = self.say(epoch=self.epoch, owned=self.owns)
         self.epoch = heard.epoch
