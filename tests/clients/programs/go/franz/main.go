@@ -71,7 +71,7 @@ func answer(q *protocol.Question) (any, error) {
 	case "open_producer", "begin", "send", "end", "close_producer":
 		return nil, transact(q)
 	case "send_offsets":
-		return nil, protocol.ErrNotOffered // only as a GroupTransactSession, where consumer and producer are one
+		return nil, sendOffsets(q)
 	}
 	return administer(q)
 }
