@@ -13,6 +13,7 @@ import anyio
 import anyio.abc
 import structlog
 
+from broker_lite.broker.adoption import adopt
 from broker_lite.broker.configs import KIND as CONFIG
 from broker_lite.broker.configs import Configs
 from broker_lite.broker.data_folder import DataFolder
@@ -105,6 +106,11 @@ class Broker:
         }
         for change in self._journal.replay():
             keepers[change.kind](change)
+        adopted = adopt(self.folder.path, self.folder.disk, self.topics, lambda name: self._internal(name)[1])
+        if adopted:
+            self._write(adopted)
+            for change in adopted:
+                keepers[change.kind](change)
         self.topics.open_all()
         for partition in self.topics.open_partitions():
             self.producer_ids.skip_past(partition.highest_producer_id)

@@ -50,8 +50,11 @@ class DataFolder:
             raise StartRefused(
                 f"the data folder {self.path} belongs to the cluster {known['cluster.id']}, not to {cluster_id}"
             )
-        if known.get("node.id", str(node_id)) != str(node_id):
-            raise StartRefused(f"the data folder {self.path} belongs to node {known['node.id']}, not to {node_id}")
+        node = known.get("node.id", known.get("broker.id", str(node_id)))  # broker.id: before KRaft
+        if node != str(node_id):
+            raise StartRefused(
+                f"the data folder {self.path} belongs to node {node}, not to {node_id}: start with --node-id {node}"
+            )
         if "cluster.id" in known:
             return known["cluster.id"]
         cluster_id = cluster_id or _random_id()

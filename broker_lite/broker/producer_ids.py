@@ -22,7 +22,7 @@ class ProducerIds:
         if change.value is not None:
             end = change.value["end"]
             assert isinstance(end, int)
-            self._next = self._end = end
+            self._next = self._end = max(end, self._end)
 
     def skip_past(self, seen: int) -> None:
         """`seen` is in use already: it stands in a log that we did not write."""

@@ -102,6 +102,10 @@ class Topics:
     def by_id(self, topic_id: TopicId) -> Topic | None:
         return self._by_id.get(topic_id)
 
+    def is_being_deleted(self, name: str, topic_id: TopicId | None) -> bool:
+        """Gone, but its folders may not be. One that has lost its id belongs to any deleted topic of that name."""
+        return topic_id in self._deleted or (topic_id is None and name in (one for one, _ in self._deleted.values()))
+
     def partition(self, topic: str, index: int) -> Partition:
         partition = self._partitions.get((topic, index))
         if partition is not None:
