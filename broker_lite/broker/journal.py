@@ -4,6 +4,10 @@ One log in the folder `@journal` (no topic can be called that), one batch per de
 at all.  Each record says what is now true of one thing: its key is the JSON list [kind, name], its value a JSON object,
 or null when the thing is gone.  Folding the log from the start gives the state; that is the only way state comes back
 after a restart.
+
+The journal stays small: when most of its records have been overtaken by later ones, everything that is true now is
+written once more into a new segment, synced, and the segments before it are removed.  A crash at any point of this
+leaves a journal that folds to the same state, because a snapshot only repeats what the records before it say.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from broker_lite.errors import StartRefused
+import structlog
+
+from broker_lite.errors import StartRefused, StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.log.disk import Disk
 from broker_lite.log.log import Log, LogSettings
@@ -24,7 +30,13 @@ from broker_lite.records.record import records_of
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
+log = structlog.get_logger()
+
 FOLDER = "@journal"
+OVERTAKEN = 3
+FEW = 1000
+"""A journal is compacted when it has more records than so many times what is true, and these."""
+A_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,10 @@ class Journal:
         self._log = log
         self._disk = disk
         self._sync = sync
+        self._live: dict[bytes, bytes] = {}
+        """What is true now, as it was written."""
+        self._written = 0
+        """Records in the log."""
 
     @classmethod
     def open(cls, data: Path, disk: Disk, *, now_ms: int, sync: bool) -> Journal:
@@ -50,21 +66,51 @@ class Journal:
         return cls(log, disk, sync=sync)
 
     def replay(self) -> Iterator[Change]:
-        """Every change ever written, oldest first."""
-        for batch in self._log.batches(Offset(0)):
+        """Every change that is still written down, oldest first."""
+        for batch in self._log.batches(self._log.start):
             for record in records_of(batch):
                 if record.key is None:
                     raise StartRefused(f"the journal {FOLDER} has a record without a key at offset {record.offset}")
                 kind, name = json.loads(record.key)
+                self._fold(record.key, record.value)
                 yield Change(kind, name, None if record.value is None else json.loads(record.value))
 
     def write(self, changes: list[Change], now_ms: int) -> None:
         """All of `changes` or, if the disk refuses, none. Durable on return as far as the durability mode promises."""
         records = [NewRecord(key=_dump([change.kind, change.name]), value=_value(change)) for change in changes]
-        batch = Batch.at(memoryview(build_batch(records, timestamp=now_ms)))
-        self._log.append(batch, base=self._log.end, leader_epoch=0, now_ms=now_ms)
+        self._append(records, now_ms)
         if self._sync:
             self._log.flush()
+        for record in records:
+            assert record.key is not None
+            self._fold(record.key, record.value)
+        if self._written > OVERTAKEN * len(self._live) + FEW:
+            try:
+                self.compact(now_ms)
+            except StorageFailed as error:
+                log.error("journal.not_compacted", reason=error.message)
+
+    def compact(self, now_ms: int) -> None:
+        """Write what is true now once more, and nothing else. What was written before stays if the disk refuses."""
+        start = self._log.roll(now_ms).base
+        live = [NewRecord(key=key, value=value) for key, value in self._live.items()]
+        for at in range(0, len(live), A_BATCH):
+            self._append(live[at : at + A_BATCH], now_ms)
+        self._log.flush()  # in every mode: what is removed next may have been on the disk for a long time
+        self._log.truncate_start(Offset(start))
+        log.info("journal.compacted", records=len(live), before=self._written)
+        self._written = len(live)
+
+    def _append(self, records: list[NewRecord], now_ms: int) -> None:
+        batch = Batch.at(memoryview(build_batch(records, timestamp=now_ms)))
+        self._log.append(batch, base=self._log.end, leader_epoch=0, now_ms=now_ms)
+
+    def _fold(self, key: bytes, value: bytes | None) -> None:
+        self._written += 1
+        if value is None:
+            self._live.pop(key, None)
+        else:
+            self._live[key] = value
 
     @property
     def end(self) -> int:
