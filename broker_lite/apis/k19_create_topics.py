@@ -5,6 +5,7 @@ Versions
     2    throttle time
     4    -1 means the broker's default number of partitions or replicas
     5    flexible; tells the partitions and configurations that came out
+    6    who has made too many partitions is refused
     7    tells the topic id
 Not done
     more than one replica: there is one broker
@@ -16,6 +17,7 @@ from collections import Counter
 
 from broker_lite.apis.config_entries import topic_entries
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.watch import mutate
 from broker_lite.config import broker as keys
 from broker_lite.config.sources import TopicSettings
 from broker_lite.errors import (
@@ -38,6 +40,7 @@ from broker_lite.wire.messages.k19_create_topics import (
 )
 
 DEFAULT = -1
+_FIRST_WITH_STRICT_QUOTA = 6
 MOST_PARTITIONS_A_REQUEST = 10_000
 
 
@@ -63,6 +66,7 @@ def _create(ctx: Context, req: CreateTopicsRequest, asked: CreatableTopic, *, tw
         settings = topics.check_new(asked.name, count, configs)
         if req.validate_only:
             return _result(asked.name, count, settings)
+        mutate(ctx, count, strict_from=_FIRST_WITH_STRICT_QUOTA)
         topic = topics.create(asked.name, count, configs)
     except BrokerError as error:
         return CreatableTopicResult(name=asked.name, error_code=error.code, error_message=error.message, configs=[])

@@ -3,7 +3,7 @@
 Versions
     1    throttle time
     4    flexible
-    5    error messages
+    5    error messages; who has removed too many partitions is refused
     6    topics by id
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.watch import mutate
 from broker_lite.broker.topics import Topic
 from broker_lite.config import broker as keys
 from broker_lite.errors import (
@@ -31,6 +32,7 @@ from broker_lite.wire.messages.k20_delete_topics import (
 )
 
 _FIRST_BY_ID = 6
+_FIRST_WITH_STRICT_QUOTA = 5
 _FIRST_WITH_DISABLED = 3
 
 
@@ -59,6 +61,7 @@ def _delete(ctx: Context, req: DeleteTopicsRequest, state: DeleteTopicState, tim
             raise InvalidRequest("Duplicate topic name." if state.name is not None else "Duplicate topic id.")
         if topic.is_internal:
             raise InvalidRequest(f"{topic.name} is kept by the broker itself and cannot be deleted")
+        mutate(ctx, topic.partition_count, strict_from=_FIRST_WITH_STRICT_QUOTA)
         ctx.broker.delete_topic(topic)
     except BrokerError as error:
         return _refused(state, error)

@@ -2,7 +2,7 @@
 
 Versions
     2    flexible
-    3    quota errors
+    3    who has made too many partitions is refused
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 
 from broker_lite.apis.k19_create_topics import MOST_PARTITIONS_A_REQUEST, check_assignment
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.watch import mutate
 from broker_lite.errors import (
     BrokerError,
     ErrorCode,
@@ -27,6 +28,8 @@ from broker_lite.wire.messages.k37_create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+
+_FIRST_WITH_STRICT_QUOTA = 3
 
 
 @serves(CreatePartitionsRequest, versions="0-3")
@@ -49,6 +52,7 @@ def _grow(
             raise UnknownTopicOrPartition("This server does not host this topic-partition.")
         _check(ctx, asked, topic.partition_count)
         if not req.validate_only:
+            mutate(ctx, asked.count - topic.partition_count, strict_from=_FIRST_WITH_STRICT_QUOTA)
             ctx.broker.topics.add_partitions(topic, asked.count)
     except BrokerError as error:
         return CreatePartitionsTopicResult(name=asked.name, error_code=error.code, error_message=error.message)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import structlog
 
+from broker_lite.apis import watch
 from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
 from broker_lite.wire.codec import Piece, decode, encode
 from broker_lite.wire.headers import read_request_header, request_is_flexible, response_is_flexible
@@ -76,6 +77,8 @@ class ConnectionFacts:
     principal: str = "User:ANONYMOUS"
     client_software_name: str = ""
     client_software_version: str = ""
+    muted_until: float = 0.0
+    """Seconds on the clock that never jumps: nothing is done for this connection before."""
 
 
 class Node(NamedTuple):
@@ -98,6 +101,13 @@ class Context:
     client_id: str
     """Empty if the client did not say, as in Kafka."""
     older: Older
+    size: int = 0
+    """Of the request in bytes; this and the next three only while somebody measures."""
+    started: float = 0.0
+    busy: float = 0.0
+    """Seconds that the loop had to do with it."""
+    owed: float = 0.0
+    """Seconds of silence."""
 
     def advertised(self) -> Node:
         """This broker, at the address that this client can reach."""
@@ -212,7 +222,13 @@ class Registry:
         request, _ = decode(route.request, version, frame, pos)
         ctx = Context(broker, connection, version, correlation_id, client_id, route.older)
         try:
-            response = route.handler(ctx, request)  # every request passes here: decoded, about to be handled
+            if broker.quotas.active or broker.metrics is not None:
+                wait = watch.begin(ctx, len(frame))
+                if wait > 0:
+                    return _later(route, ctx, request, wait)
+                response = watch.timed(route.handler, ctx, request)
+            else:
+                response = route.handler(ctx, request)  # every request passes here: decoded, about to be handled
             if type(response) is route.response or response is NO_REPLY:
                 return _reply(route, ctx, response)
             assert isinstance(response, Awaitable), f"{route.served.name} was answered with {type(response)}"
@@ -232,7 +248,7 @@ class Registry:
         request, _ = decode(route.request, header.api_version, frame, pos, max_elements=FEW_ELEMENTS)
         name = header.client_id or ""
         ctx = Context(broker, connection, header.api_version, header.correlation_id, name, route.older)
-        return _reply(route, ctx, _refused(route, ctx, request, error))
+        return _written(route, ctx, _refused(route, ctx, request, error))
 
     def _unknown(
         self, broker: Broker, connection: ConnectionFacts, key: int, version: int, correlation_id: int, client_id: str
@@ -271,10 +287,26 @@ async def _wait(route: _Route, ctx: Context, request: object, waits: Awaitable[o
         return _reply(route, ctx, _refused(route, ctx, request, error))
 
 
+async def _later(route: _Route, ctx: Context, request: object, seconds: float) -> Answer:
+    """The connection has to be silent for a while, so we do not hear it."""
+    await watch.sit_out(ctx, seconds)
+    try:
+        response = watch.timed(route.handler, ctx, request)
+        return _reply(route, ctx, await response if isinstance(response, Awaitable) else response)
+    except Malformed:
+        raise
+    except Exception as error:
+        return _reply(route, ctx, _refused(route, ctx, request, error))
+
+
 def _reply(route: _Route, ctx: Context, response: object) -> Answer:
     """Every request passes here: answered, about to be written."""
-    if response is NO_REPLY:
-        return None
+    if ctx.broker.quotas.active or ctx.broker.metrics is not None:
+        watch.end(ctx, route.served.key, route.served.name, response)
+    return None if response is NO_REPLY else _written(route, ctx, response)
+
+
+def _written(route: _Route, ctx: Context, response: object) -> Answer:
     pieces = encode(response, route.version)
     size = route.header_size + sum(map(len, pieces))
     first = pieces[0]

@@ -23,6 +23,7 @@ from broker_lite.broker.fetch_sessions import FetchSessions
 from broker_lite.broker.flusher import Flusher
 from broker_lite.broker.groups import GroupCoordinator
 from broker_lite.broker.journal import Change, Journal
+from broker_lite.broker.metrics import Metrics
 from broker_lite.broker.partitions import Partitions
 from broker_lite.broker.producer_ids import KIND as PRODUCER_IDS
 from broker_lite.broker.producer_ids import ProducerIds
@@ -68,6 +69,8 @@ class Broker:
         self.features_on = FeatureLevels(self._write)
         self.users = Users(self._write)
         self.quotas = Quotas(self._write, clock.monotonic)
+        self.metrics: Metrics | None = None
+        """Somebody who wants to know."""
         self.groups = GroupCoordinator(self)
         self.transactions = Transactions(self)
         self.upkeep = Upkeep(self)

@@ -1,18 +1,28 @@
-"""SCRAM credentials and client quotas: kept, shown, refused in Kafka's words."""
+"""SCRAM credentials and client quotas: kept, shown, refused in Kafka's words; and quotas hold."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from broker_lite.broker.quotas import Meter
-from broker_lite.config.start import Durability
+from broker_lite.clock import ManualClock
+from broker_lite.config.start import Durability, TopicAtStart
 from broker_lite.errors import ErrorCode
+from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.security.scram import ScramMechanism, password_fits, salted_password
 from broker_lite.wire.messages import k48_describe_client_quotas as k48
 from broker_lite.wire.messages import k49_alter_client_quotas as k49
+from broker_lite.wire.messages.k00_produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from broker_lite.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from broker_lite.wire.messages.k50_describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
@@ -24,7 +34,7 @@ from broker_lite.wire.messages.k51_alter_user_scram_credentials import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from tests.support.talk import Talk, talking
+from tests.support.talk import NOW, Talk, talking
 
 SHA_256, SHA_512 = 1, 2
 Told = list[tuple[str, int, str | None]]
@@ -215,3 +225,88 @@ def test_a_meter_forgives_a_burst_and_asks_for_silence_above_it() -> None:
     assert meter.wait(100, 0.5) == pytest.approx(5.0)
     assert meter.wait(100, 10.5) == pytest.approx(4.5)
     assert meter.wait(100, 11.0) == 0
+
+
+# ---- enforced
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(NOW)
+
+
+@pytest.fixture
+async def limited(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Talk]:
+    async with talking(tmp_path, clock, topics=[TopicAtStart("t")]) as talk:
+        yield talk
+
+
+async def produce(talk: Talk, size: int) -> int:
+    """The time that the answer tells the producer to wait."""
+    batch = build_batch([NewRecord(key=None, value=b"x" * size)], timestamp=NOW)
+    part = PartitionProduceData(index=0, records=memoryview(batch))
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=[part])])
+    return (await talk.ask(request, 9, ProduceResponse)).throttle_time_ms
+
+
+async def test_a_producer_above_its_rate_is_told_to_wait_and_not_heard_meanwhile(
+    limited: Talk, clock: ManualClock
+) -> None:
+    await alter_quota(limited, {"client-id": "test"}, {"producer_byte_rate": 1000.0})
+    assert await produce(limited, 5000) == 0
+    owed = await produce(limited, 10000)
+    assert 5000 < owed < 6000
+    with anyio.move_on_after(0.05) as patience:
+        await limited.fetch("t", 0)
+    assert patience.cancelled_caught
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(limited.fetch, "t", 0)
+        await anyio.wait_all_tasks_blocked()
+        clock.advance(owed / 1000 + 0.001)
+
+
+async def test_others_are_not_held_up(limited: Talk) -> None:
+    await alter_quota(limited, {"client-id": "test"}, {"producer_byte_rate": 10.0})
+    assert await produce(limited, 5000) > 0
+    assert await produce(Talk(limited.broker, "somebody else"), 5000) == 0
+
+
+async def test_a_fetch_counts_the_bytes_of_its_records(limited: Talk) -> None:
+    await alter_quota(limited, {"user": "ANONYMOUS"}, {"consumer_byte_rate": 100.0})
+    await produce(limited, 3000)
+    response = await limited.fetch("t", 0)
+    assert response.throttle_time_ms > 19000
+    assert response.responses[0].partitions[0].records
+
+
+async def test_the_time_that_requests_take_is_limited_too(limited: Talk) -> None:
+    await alter_quota(limited, {"user": None}, {"request_percentage": 1e-9})
+    assert await produce(limited, 10) > 0
+
+
+async def test_making_too_many_partitions_is_refused_by_young_versions_and_slowed_down_for_old_ones(
+    limited: Talk, clock: ManualClock
+) -> None:
+    await alter_quota(limited, {"client-id": "test"}, {"controller_mutation_rate": 1.0})
+
+    async def create(name: str, version: int) -> tuple[int, int]:
+        topic = CreatableTopic(name=name, num_partitions=15, replication_factor=1, assignments=[], configs=[])
+        limited.facts.muted_until = 0.0
+        response = await limited.ask(CreateTopicsRequest(topics=[topic]), version, CreateTopicsResponse)
+        return response.topics[0].error_code, response.throttle_time_ms
+
+    assert await create("a", 7) == (0, 5000)
+    assert await create("b", 7) == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, 5000)
+    code, owed = await create("b", 5)
+    assert (code, owed) == (0, 20000)
+    clock.advance(11)
+    assert (await create("c", 7))[0] == 0
+
+
+async def test_without_a_limit_nothing_is_measured(limited: Talk) -> None:
+    assert await produce(limited, 100_000) == 0
+    assert not limited.broker.quotas.active
+    await alter_quota(limited, {"user": "x"}, {"producer_byte_rate": 1.0})
+    assert limited.broker.quotas.active
+    await alter_quota(limited, {"user": "x"}, {"producer_byte_rate": None})
+    assert not limited.broker.quotas.active
