@@ -19,6 +19,7 @@ VERBS = {
     "api-versions": "print which APIs a broker speaks",
     "health": "exit with 0 if a broker is ready",
     "settings": "print every configuration key",
+    "pipeline": "topics as tables, on Spark: archive, audit, replay, stream",
     "certs": "make throw-away certificates to try TLS with",
 }
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -115,7 +114,9 @@ def session(
         builder = builder.master(master)
     try:
         spark = builder.getOrCreate()
-    except (*spark_errors(), OSError, RuntimeError) as error:
+    except (OSError, RuntimeError) as error:  # no gateway
+        raise CannotRun(f"Spark does not start: {first_line(error)}") from None
+    except spark_errors() as error:
         raise CannotRun(f"Spark does not start: {first_line(error)}") from None
     register(spark)
     check_workers(spark)
@@ -135,19 +136,24 @@ def check_workers(spark: SparkSession) -> None:
     context = spark.sparkContext
     if (context.master or "").startswith("local[") or context.master == "local":
         return
+    needed = NEEDED
+
+    def missing_here(_: int) -> tuple[str, str | None]:
+        # A function inside a function travels as it is: one of a module would need that module on the worker.
+        import importlib
+        import socket
+
+        for module in needed:
+            try:
+                importlib.import_module(module)
+            except ImportError:
+                return socket.gethostname(), module
+        return socket.gethostname(), None
+
     tasks = max(context.defaultParallelism, 1)
-    for host, missing in context.parallelize(range(tasks), tasks).map(_missing_here).collect():
+    for host, missing in context.parallelize(range(tasks), tasks).map(missing_here).collect():
         if missing:
             raise CannotRun(f"worker {host} has no module {missing}; install broker-lite[spark] there")
-
-
-def _missing_here(_: int) -> tuple[str, str | None]:
-    for module in NEEDED:
-        try:
-            __import__(module)
-        except ImportError:
-            return socket.gethostname(), module
-    return socket.gethostname(), None
 
 
 def first_line(error: BaseException) -> str:

@@ -56,6 +56,10 @@ class Store:
     def open(self, name: str) -> Reading:
         return Reading(self._fs.open_input_file(self._path(name)))
 
+    def open_arrow(self, name: str) -> pa.NativeFile:
+        """The file for whoever wants a pyarrow file."""
+        return self._fs.open_input_file(self._path(name))
+
     def make_folder(self) -> None:
         self._fs.create_dir(self._root, recursive=True)
 

@@ -15,7 +15,9 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def create(bootstrap: str, topic: str, partitions: int = 2, **config: str) -> None:
+    """The records are of a fixed past time, so nothing may be deleted for its age."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
+    config = {"retention.ms": "-1"} | config
     for made in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
         made.result(20)
 

@@ -1,0 +1,244 @@
+"""Topics to Parquet: each offset in exactly one file, however often the job is killed and started again.
+
+    orders-0-00000000000000000000-00000000000000312499.parquet     offsets 0 to 312499 of partition 0
+    _manifest.json                                                 every file there is or will be
+
+First the plan, then the work.  The exact offset range of every file is put into the manifest before the first byte of
+it is written; a run begins with the files that the manifest names and that are not there yet, with the same ranges, and
+goes on behind the last range of each partition.  A range is never planned twice, so no reader ever sees an offset
+twice.  A file is written under a name that no reader looks at and then renamed: it is there whole or not at all, and
+that it is there is all that says it is done.  A range without records to be seen is a file without rows.
+
+Files in the folder that the manifest does not name are somebody else's: an error, unless they are to be removed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from broker_lite.ids import TopicPartition
+from broker_lite.pipeline import plan
+from broker_lite.pipeline.arrowlog import RECORDS
+from broker_lite.pipeline.errors import Damaged, DataLost, PipelineError
+from broker_lite.pipeline.folder import SPLIT_BYTES
+from broker_lite.pipeline.options import Asked
+from broker_lite.pipeline.progress import Progress, run_tasks
+from broker_lite.pipeline.remote import Remote
+from broker_lite.pipeline.slices import Slice
+from broker_lite.pipeline.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MANIFEST = "_manifest.json"
+SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), *RECORDS])
+OFFSETS_A_FILE = 500_000
+"""Over the wire, where nobody knows how many bytes lie between two offsets."""
+_HALF = re.compile(r"\..+\.tmp")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    file: str
+    topic: str
+    partition: int
+    first: int
+    end: int
+
+
+@dataclass(slots=True)
+class Manifest:
+    cluster_id: str | None
+    isolation: str
+    files: list[Planned]
+
+    def ends(self) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        for one in self.files:
+            part = TopicPartition(one.topic, one.partition)
+            found[part] = max(found.get(part, 0), one.end)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    slice: Slice
+    out: str
+    file: str
+    codec: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    records: int
+    bytes: int
+    left_out: int
+    """Batches that were damaged."""
+
+
+@dataclass(slots=True)
+class Summary:
+    files: int = 0
+    records: int = 0
+    bytes: int = 0
+    left_out: int = 0
+    seconds: float = 0.0
+
+    def add(self, written: list[Written]) -> None:
+        self.files += len(written)
+        self.records += sum(one.records for one in written)
+        self.bytes += sum(one.bytes for one in written)
+        self.left_out += sum(one.left_out for one in written)
+
+
+def archive(
+    spark: SparkSession,
+    asked: Asked,
+    out: str,
+    progress: Progress,
+    *,
+    codec: str = "zstd",
+    file_bytes: int = SPLIT_BYTES,
+    clean: bool = False,
+    follow: Callable[[], bool] | None = None,
+) -> Summary:
+    """Write what is not written yet. `follow` is asked after each round whether there is to be another."""
+    begun = time.monotonic()
+    store = Store(out)
+    store.make_folder()
+    summary = Summary()
+    while True:
+        manifest = read_manifest(store)
+        _tidy(store, manifest, clean=clean)
+        with plan.place_of(asked).opened() as source:
+            cluster = source.cluster_id() if isinstance(source, Remote) else source.cluster_id
+            isolation = "read_committed" if asked.committed else "read_uncommitted"
+            if manifest is None:
+                manifest = Manifest(cluster, isolation, [])
+            _same(manifest, cluster, isolation, out)
+            missing = _missing(store, manifest)
+            resumed = bool(missing)
+            if not resumed and (missing := _plan_more(source, asked, manifest, file_bytes)):
+                write_manifest(store, manifest)
+            tasks = _tasks(source, asked, missing, out, codec)
+        summary.add(run_tasks(spark, tasks, write_file, progress, size=lambda task: task.slice.end - task.slice.first))
+        if not resumed and (follow is None or not follow()):
+            summary.seconds = time.monotonic() - begun
+            return summary
+
+
+def read_manifest(store: Store) -> Manifest | None:
+    if not store.exists(MANIFEST):
+        return None
+    try:
+        told = json.loads(store.read_bytes(MANIFEST))
+        if told["version"] != 1:
+            raise PipelineError(f"{store.place}/{MANIFEST} has version {told['version']}, this program knows 1")
+        return Manifest(told["cluster_id"], told["isolation"], [Planned(**one) for one in told["files"]])
+    except (ValueError, KeyError, TypeError) as error:
+        raise PipelineError(f"{store.place}/{MANIFEST} is no manifest of an archive: {error}") from None
+
+
+def write_manifest(store: Store, manifest: Manifest) -> None:
+    told = {
+        "version": 1,
+        "cluster_id": manifest.cluster_id,
+        "isolation": manifest.isolation,
+        "files": [asdict(one) for one in manifest.files],
+    }
+    store.write(MANIFEST, json.dumps(told, indent=1).encode() + b"\n")
+
+
+def _tidy(store: Store, manifest: Manifest | None, *, clean: bool) -> None:
+    """Remove what killed runs left half-written, and refuse files that are not ours."""
+    known = {MANIFEST, *(one.file for one in manifest.files)} if manifest else {MANIFEST}
+    foreign: list[str] = []
+    for one in store.listing():
+        if _HALF.fullmatch(one.name):
+            store.remove(one.name)
+        elif one.name not in known:
+            foreign.append(one.name)
+    if foreign and not clean:
+        raise PipelineError(
+            f"{store.place} has files that no archive wrote, such as {foreign[0]}; --clean removes them"
+        )
+    for name in foreign:
+        store.remove(name)
+
+
+def _same(manifest: Manifest, cluster: str | None, isolation: str, out: str) -> None:
+    if manifest.files and manifest.cluster_id != cluster:
+        raise PipelineError(f"{out} is the archive of cluster {manifest.cluster_id}, not of {cluster}")
+    if manifest.files and manifest.isolation != isolation:
+        raise PipelineError(f"{out} is an archive with isolation {manifest.isolation}, not {isolation}")
+
+
+def _missing(store: Store, manifest: Manifest) -> list[Planned]:
+    there = {one.name for one in store.listing()}
+    return [one for one in manifest.files if one.file not in there]
+
+
+def _plan_more(source: plan.Source, asked: Asked, manifest: Manifest, file_bytes: int) -> list[Planned]:
+    """Ranges behind what is planned already, added to the manifest (which is not written yet)."""
+    bounds = plan.all_bounds(source, plan.choose(source, asked), committed=asked.committed)
+    ends = manifest.ends()
+    new: list[Planned] = []
+    for one, known in bounds.items():
+        first = ends.get(one, known.start)
+        if first < known.start:
+            if asked.fail_on_loss:
+                raise DataLost(
+                    f"{one.topic}-{one.partition}: offsets {first} to {known.start - 1} are gone, not yet archived"
+                )
+            first = known.start
+        if first >= known.end:
+            continue
+        pieces = 1 if not isinstance(source, Remote) else -(-(known.end - first) // OFFSETS_A_FILE)
+        for low, high in plan.cut(source, one, first, known.end, at_least=pieces, size=file_bytes):
+            name = f"{one.topic}-{one.partition}-{low:020d}-{high - 1:020d}.parquet"
+            new.append(Planned(name, one.topic, one.partition, low, high))
+    manifest.files += new
+    return new
+
+
+def _tasks(source: plan.Source, asked: Asked, planned: list[Planned], out: str, codec: str) -> list[Task]:
+    parts = sorted({TopicPartition(one.topic, one.partition) for one in planned})
+    bounds = plan.all_bounds(source, parts, committed=asked.committed)
+    tasks: list[Task] = []
+    for one in planned:
+        aborted = bounds[TopicPartition(one.topic, one.partition)].aborted
+        inside = tuple(txn for txn in aborted if txn.last >= one.first and txn.first < one.end)
+        piece = Slice(plan.place_of(asked), one.topic, one.partition, one.first, one.end, asked.committed, inside)
+        piece = replace(piece, fail_on_loss=asked.fail_on_loss, on_corrupt=asked.on_corrupt)
+        tasks.append(Task(piece, out, one.file, codec))
+    return tasks
+
+
+def write_file(task: Task) -> Written:
+    """One file, on a worker. Killed anywhere, it leaves at most a file that no reader looks at."""
+    store = Store(task.out)
+    half = f".{task.file}.{uuid.uuid4().hex}.tmp"
+    records = left_out = 0
+    with store.create(half) as out, pq.ParquetWriter(out, SCHEMA, compression=task.codec) as parquet:
+        for rows in task.slice.rows():
+            if isinstance(rows, Damaged):
+                left_out += 1
+                continue
+            topic = pa.repeat(task.slice.topic, len(rows)).cast(pa.string())
+            partition = pa.array(np.full(len(rows), task.slice.partition, dtype=np.int32))
+            parquet.write_batch(pa.RecordBatch.from_arrays([topic, partition, *rows.columns], schema=SCHEMA))
+            records += len(rows)
+        parquet.close()
+        size = int(out.tell())
+    store.finish(half, task.file)
+    return Written(records, size, left_out)
