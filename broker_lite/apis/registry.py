@@ -6,10 +6,13 @@ always.
 
 A handler answers with a response or raises. Of what it raises
 
-    a refusal (`BrokerError`)   becomes the response's top-level `error_code`, or what `refuse` makes of it;
+    a refusal (`BrokerError`)   becomes what `refuse` makes of it, or the response's `error_code`, or that of every
+                                part that was asked for (`mirror.py`);
                                 a code that older versions do not know is put in their words by `older`
     `Malformed`                 closes the connection, as Kafka does for what it cannot answer
     anything else               is a bug: logged once, answered with UNKNOWN_SERVER_ERROR, and the connection lives on
+
+With ACLs a row of `rows.py` is asked before the handler; without, that costs nothing.
 
 An unknown API or version closes the connection too; only ApiVersions has an answer to that (`unknown_version`).
 Bytes after the end of a request are ignored. Both is what Kafka does.
@@ -21,20 +24,22 @@ import struct
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import structlog
 
-from broker_lite.apis import watch
+from broker_lite.apis import mirror, watch
+from broker_lite.apis.guard import Guard
+from broker_lite.apis.rows import ROWS
 from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
 from broker_lite.wire.codec import Piece, decode, encode
 from broker_lite.wire.headers import read_request_header, request_is_flexible, response_is_flexible
-from broker_lite.wire.layout import layout
 from broker_lite.wire.messages import response_class
 from broker_lite.wire.primitives import skip_tags
-from broker_lite.wire.schema import fields_of, parse_versions, spec_of
+from broker_lite.wire.schema import parse_versions, spec_of
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
@@ -147,6 +152,8 @@ class _Route:
     request: type
     response: type
     handler: Handler[object]
+    permitted: Handler[object]
+    """The handler behind what the ACLs say."""
     older: Older
     flexible: bool
     pack_header: Callable[[int, int], bytes]
@@ -222,13 +229,15 @@ class Registry:
         request, _ = decode(route.request, version, frame, pos)
         ctx = Context(broker, connection, version, correlation_id, client_id, route.older)
         try:
+            # Every request passes here: decoded, about to be handled.
+            handle = route.permitted if broker.acls.on else route.handler
             if broker.quotas.active or broker.metrics is not None:
                 wait = watch.begin(ctx, len(frame))
                 if wait > 0:
-                    return _later(route, ctx, request, wait)
-                response = watch.timed(route.handler, ctx, request)
+                    return _later(route, handle, ctx, request, wait)
+                response = watch.timed(handle, ctx, request)
             else:
-                response = route.handler(ctx, request)  # every request passes here: decoded, about to be handled
+                response = handle(ctx, request)
             if type(response) is route.response or response is NO_REPLY:
                 return _reply(route, ctx, response)
             assert isinstance(response, Awaitable), f"{route.served.name} was answered with {type(response)}"
@@ -271,11 +280,20 @@ def _route(served: Served, version: int) -> _Route:
         request=served.request,
         response=served.response,
         handler=served.handler,
+        permitted=partial(_permitted, served),
         older=served.older,
         flexible=request_is_flexible(served.key, version),
         pack_header=_pack_flexible_header if flexible else _pack_header,
         header_size=5 if flexible else 4,
     )
+
+
+def _permitted(served: Served, ctx: Context, request: object) -> object:
+    """The handler's answer to what the ACLs let through."""
+    row = ROWS.get(served.key)
+    if row is None:
+        raise refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"nothing says who may ask for {served.name}")
+    return row(Guard(ctx, served.response), request, partial(served.handler, ctx))
 
 
 async def _wait(route: _Route, ctx: Context, request: object, waits: Awaitable[object]) -> Answer:
@@ -287,11 +305,11 @@ async def _wait(route: _Route, ctx: Context, request: object, waits: Awaitable[o
         return _reply(route, ctx, _refused(route, ctx, request, error))
 
 
-async def _later(route: _Route, ctx: Context, request: object, seconds: float) -> Answer:
+async def _later(route: _Route, handle: Handler[object], ctx: Context, request: object, seconds: float) -> Answer:
     """The connection has to be silent for a while, so we do not hear it."""
     await watch.sit_out(ctx, seconds)
     try:
-        response = watch.timed(route.handler, ctx, request)
+        response = watch.timed(handle, ctx, request)
         return _reply(route, ctx, await response if isinstance(response, Awaitable) else response)
     except Malformed:
         raise
@@ -331,17 +349,10 @@ def _refused(route: _Route, ctx: Context, request: object, error: Exception) -> 
         error = refusal(ErrorCode.UNKNOWN_SERVER_ERROR, _UNEXPECTED)
     if served.refuse is not None:
         return served.refuse(ctx, request, error)
-    if "error_code" not in fields_of(served.response):
+    response = mirror.refused(request, served.response, ctx.version, ctx.code(error), error.message)
+    if response is None:
         raise Malformed(f"{served.name} has no place for {error.code.name}: {error.message}")
-    values = {slot.name: _fresh(slot.default) for slot in layout(served.response, ctx.version).slots}
-    values["error_code"] = ctx.code(error)
-    if "error_message" in values:
-        values["error_message"] = error.message
-    return served.response(**values)
-
-
-def _fresh(default: object) -> object:
-    return list(default) if isinstance(default, list) else default
+    return response
 
 
 def load() -> None:

@@ -14,6 +14,8 @@ import anyio.abc
 import structlog
 
 from broker_lite.broker.adoption import adopt
+from broker_lite.broker.acls import KIND as ACL
+from broker_lite.broker.acls import Acls
 from broker_lite.broker.configs import KIND as CONFIG
 from broker_lite.broker.configs import Configs
 from broker_lite.broker.data_folder import DataFolder
@@ -68,6 +70,7 @@ class Broker:
         self.configs.on_change.append(self._reconfigure)
         self.features_on = FeatureLevels(self._write)
         self.users = Users(self._write)
+        self.acls = Acls(self.settings, self._write)
         self.quotas = Quotas(self._write, clock.monotonic)
         self.metrics: Metrics | None = None
         """Somebody who wants to know."""
@@ -105,6 +108,7 @@ class Broker:
             CONFIG: self.configs.apply,
             FEATURE: self.features_on.apply,
             SCRAM: self.users.apply,
+            ACL: self.acls.apply,
             QUOTA: self.quotas.apply,
         }
         for change in self._journal.replay():

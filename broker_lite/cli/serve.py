@@ -174,7 +174,7 @@ async def _serve(options: StartOptions) -> None:
         addresses = protected(
             options.settings,
             options.listeners,
-            stored=lambda mechanism, name: None,
+            stored=broker.users.scram,
             refuse=partial(registry.refuse, broker),
             clock=clock,
         )

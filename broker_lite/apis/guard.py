@@ -1,0 +1,119 @@
+"""Asking the ACLs about one request: may it pass, which of its parts may, and what is the rest told.
+
+`rows.py` says for each API what to ask.  A row gets the request before its handler does; it can refuse the request,
+take parts out of it and answer for them, or look through the response.  Nothing of this runs where ACLs are off.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker_lite.apis import mirror
+from broker_lite.apis.authorized import OPERATIONS, bits
+from broker_lite.errors import ErrorCode, Malformed, refusal
+from broker_lite.ids import TopicId
+from broker_lite.security.acls import CLUSTER_NAME, Operation, Resource
+
+if TYPE_CHECKING:
+    from broker_lite.apis.registry import Context
+
+Ask = Callable[[object], object]
+"""The handler: a response, or something to wait for that gives it."""
+Row = Callable[["Guard", object, Ask], object]
+
+CODES = {
+    Resource.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    Resource.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    Resource.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    Resource.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+TEXTS = {
+    Resource.TOPIC: "Topic authorization failed.",
+    Resource.GROUP: "Group authorization failed.",
+    Resource.CLUSTER: "Cluster authorization failed.",
+    Resource.TRANSACTIONAL_ID: "Transactional Id authorization failed.",
+}
+
+
+@dataclass(slots=True)
+class Guard:
+    ctx: Context
+    response: type
+
+    def may(self, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
+        connection = self.ctx.connection
+        return self.ctx.broker.acls.allows(connection.principal, connection.peer[0], operation, resource, name)
+
+    def may_some(self, operation: Operation, resource: Resource) -> bool:
+        connection = self.ctx.connection
+        return self.ctx.broker.acls.allows_some(connection.principal, connection.peer[0], operation, resource)
+
+    def require(self, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> None:
+        if not self.may(operation, resource, name):
+            raise refusal(CODES[resource], TEXTS[resource])
+
+    def operations(self, resource: Resource, name: str = CLUSTER_NAME) -> int:
+        """What the client may do, as a bit field."""
+        return bits(*(one for one in OPERATIONS[resource] if self.may(one, resource, name)))
+
+    def topic_of(self, asked: object) -> str | None:
+        """The topic that part of a message names, by name or by id; None for an id that nobody has."""
+        for field in ("name", "topic", "topic_name"):
+            name = getattr(asked, field, None)
+            if name:
+                return str(name)
+        known = self.ctx.broker.topics.by_id(TopicId(getattr(asked, "topic_id", b"")))
+        return None if known is None else known.name
+
+    def refused(self, request: object, resource: Resource) -> object:
+        """The response for a request of which nothing is allowed."""
+        made = mirror.refused(request, self.response, self.ctx.version, CODES[resource], TEXTS[resource])
+        if made is None:
+            raise Malformed(f"{type(request).__name__} is not allowed and has no place for that")
+        return made
+
+
+def then(response: object, finish: Callable[[object], object]) -> object:
+    """`finish` applied to a response, now or when it is there."""
+    return _later(response, finish) if isinstance(response, Awaitable) else finish(response)
+
+
+async def _later(response: Awaitable[object], finish: Callable[[object], object]) -> object:
+    return finish(await response)
+
+
+def with_only(request: object, field: str, parts: list[object]) -> object:
+    less = copy.copy(request)
+    setattr(less, field, parts)
+    return less
+
+
+def answer_for(
+    guard: Guard, request: object, field: str, denied: dict[Resource, list[object]], answers: str, ask: Ask
+) -> object:
+    """The handler's response to what is left of `request`, with entries for what was `denied` put before its own."""
+    left: list[object] = [
+        part for part in getattr(request, field) if not any(part is one for parts in denied.values() for one in parts)
+    ]
+    extra: list[object] = []
+    shape: object = None
+    for resource, parts in denied.items():
+        if parts:
+            shape = guard.refused(with_only(request, field, parts), resource)
+            extra += getattr(shape, answers)
+    if not extra:
+        return ask(request)
+    if not left:
+        setattr(shape, answers, extra)
+        return shape
+
+    def merge(response: object) -> object:
+        if not hasattr(response, answers):  # no reply is expected (acks=0): Kafka says that something failed by closing
+            raise Malformed("a part of the request is not allowed, and nobody waits for the answer")
+        setattr(response, answers, extra + getattr(response, answers))
+        return response
+
+    return then(ask(with_only(request, field, left)), merge)
