@@ -50,7 +50,10 @@ IDLE = Measure("memory when idle", "MiB", 1 / 8, less_is_better=True)
 LOADED = Measure("memory after the load", "MiB", 1 / 5, less_is_better=True)
 P50 = Measure("end-to-end latency, p50", "ms", 1.0, less_is_better=True)
 P99 = Measure("end-to-end latency, p99", "ms", 1.0, less_is_better=True)
-SMALL = Measure("small requests, 16 connections", "requests/s", 0.5)
+SMALL = Measure("small produces, 16 connections", "requests/s", 0.5)
+COMMITS = Measure("offset commits, 16 connections", "requests/s", 0.7)
+FETCHES = Measure("offset fetches, 16 connections", "requests/s", 0.7)
+TRANSACTIONS = Measure("produce in transactions of 100 ms, 4 partitions", "records/s", 1.0)
 
 
 def producing(case: Case) -> Measure:
@@ -63,9 +66,7 @@ def consuming(case: Case) -> Measure:
 
 def cost_of(measure: Measure) -> Measure:
     """What it took of the processors, which tells more than the rate where client and broker share two cores."""
-    return Measure(
-        f"processor time of the broker: {measure.name}", "s for a million records", None, less_is_better=True
-    )
+    return Measure(f"processor time of the broker: {measure.name}", "s for a million", None, less_is_better=True)
 
 
 @dataclass(slots=True)

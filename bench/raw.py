@@ -1,4 +1,4 @@
-"""A Kafka client of the smallest kind: three requests, written out by hand, over a blocking socket.
+"""A Kafka client of the smallest kind: a few requests, written out by hand, over a blocking socket.
 
 The bench times brokers, so what it sends must cost nearly nothing and be the same for both; versions are the last that
 are not flexible.
@@ -12,7 +12,7 @@ import time
 
 from broker_lite.records.build import NewRecord, build_batch
 
-PRODUCE, CREATE_TOPICS = 0, 19
+PRODUCE, OFFSET_COMMIT, OFFSET_FETCH, CREATE_TOPICS = 0, 8, 9, 19
 TOPIC_EXISTS = 36
 
 
@@ -36,6 +36,25 @@ def produce_frame(topic: str, value: bytes, *, partition: int = 0) -> bytes:
 def produce_error(topic: str, answer: bytes) -> int:
     """The error code in an answer to `produce_frame`, size prefix left out."""
     return int(struct.unpack_from(">h", answer, 4 + 4 + 2 + len(topic.encode()) + 4 + 4)[0])
+
+
+def commit_frame(group: str, topic: str, offset: int) -> bytes:
+    """OffsetCommit v2 for partition 0 by somebody who is no member."""
+    head = string(group) + struct.pack(">i", -1) + string("") + struct.pack(">qi", -1, 1)
+    return frame(OFFSET_COMMIT, 2, head + string(topic) + struct.pack(">iiq", 1, 0, offset) + string(""))
+
+
+def commit_error(topic: str, answer: bytes) -> int:
+    return int(struct.unpack_from(">h", answer, 4 + 4 + 2 + len(topic.encode()) + 4 + 4)[0])
+
+
+def fetch_offset_frame(group: str, topic: str) -> bytes:
+    """OffsetFetch v1 for partition 0."""
+    return frame(OFFSET_FETCH, 1, string(group) + struct.pack(">i", 1) + string(topic) + struct.pack(">ii", 1, 0))
+
+
+def fetch_offset_error(topic: str, answer: bytes) -> int:
+    return int(struct.unpack_from(">h", answer, len(answer) - 2)[0])
 
 
 class Connection:

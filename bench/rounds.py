@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench import measures, tools
-from bench.measures import Case, Figures
+from bench.measures import Case, Figures, Measure
 from bench.peer import ApacheKafka, BrokerLite, cpu_seconds, discard, resident_mib
 from bench.raw import create_topic, first_acknowledged
-from bench.small import small_requests
+from bench.small import Small, offset_commits, offset_fetches, small_produces
 
 
 @dataclass(slots=True, frozen=True)
@@ -30,13 +30,18 @@ class Load:
     appends: int = 4_000
 
 
+HAMMERS: dict[Measure, Callable[[str, float], Small]] = {
+    measures.SMALL: small_produces,
+    measures.COMMITS: offset_commits,
+    measures.FETCHES: offset_fetches,
+}
 QUICK = Load(
     rounds=1,
     cases=tuple(case for case in measures.CASES if case.partitions == 4 or not case.properties),
-    records=300_000,
+    records=200_000,
     warm_up=100_000,
     latency_records=2_000,
-    small_seconds=3.0,
+    small_seconds=2.0,
     idle_seconds=2.0,
     append_counts=(1, 200),
     append_gigabytes=(0, 0.5),
@@ -95,6 +100,15 @@ def _stress(broker: ApacheKafka | BrokerLite, load: Load, figures: Figures, say:
     latency = tools.end_to_end(bootstrap, "latency", load.latency_records)
     figures.note(measures.P50, name, latency.p50_ms)
     figures.note(measures.P99, name, latency.p99_ms)
-    small = small_requests(bootstrap, "small", seconds=load.small_seconds)
-    figures.note(measures.SMALL, name, small.per_second)
-    say(f"{name}: latency p50 {latency.p50_ms:g} p99 {latency.p99_ms:g} ms; {small.per_second:,.0f} small requests/s")
+    say(f"{name}: latency p50 {latency.p50_ms:g} p99 {latency.p99_ms:g} ms")
+    for measure, hammer in HAMMERS.items():
+        before = cpu_seconds(broker.pid)
+        hit = hammer(bootstrap, load.small_seconds)
+        rate = hit.per_second
+        figures.note(measure, name, rate)
+        figures.note(measures.cost_of(measure), name, (cpu_seconds(broker.pid) - before) / hit.asked * 1e6)
+        say(f"{name}: {measure.name}: {rate:,.0f}/s")
+    create_topic(bootstrap, "transactions", 4)
+    rate = tools.produce(bootstrap, "transactions", load.records, in_transactions_of_ms=100)
+    figures.note(measures.TRANSACTIONS, name, rate)
+    say(f"{name}: {measures.TRANSACTIONS.name}: {rate:,.0f}/s")

@@ -1,4 +1,4 @@
-"""Small requests: one record each, many connections, each waits for its answer before it asks again.
+"""Small requests over many connections, each of which waits for its answer before it asks again.
 
 One loop over ready sockets, with the request made once; what it costs is the same for every broker, and it leaves the
 other core to the broker.
@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import selectors
 import statistics
-import struct
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from bench.raw import Connection, create_topic, produce_error, produce_frame
+from bench.raw import (
+    Connection,
+    commit_error,
+    commit_frame,
+    create_topic,
+    fetch_offset_error,
+    fetch_offset_frame,
+    produce_error,
+    produce_frame,
+)
 
 
 @dataclass(slots=True, frozen=True)
@@ -20,54 +30,79 @@ class Small:
     per_second: float
     p50_ms: float
     p99_ms: float
+    asked: int
+    """How many requests in all, with those of the warm-up."""
 
 
-def small_requests(
-    bootstrap: str, topic: str, *, connections: int = 16, seconds: float = 5.0, size: int = 200
-) -> Small:
-    create_topic(bootstrap, topic, 1)
-    request = produce_frame(topic, b"x" * size)
+def small_produces(bootstrap: str, seconds: float, *, connections: int = 16, size: int = 200) -> Small:
+    create_topic(bootstrap, "small", 1)
+    request = produce_frame("small", b"x" * size)
+    return hammer(bootstrap, [request] * connections, partial(produce_error, "small"), seconds)
+
+
+def offset_commits(bootstrap: str, seconds: float, *, groups: int = 16) -> Small:
+    requests = [commit_frame(f"group-{number}", "small", 1) for number in range(groups)]
+    return hammer(bootstrap, requests, partial(commit_error, "small"), seconds)
+
+
+def offset_fetches(bootstrap: str, seconds: float, *, groups: int = 16) -> Small:
+    requests = [fetch_offset_frame(f"group-{number}", "small") for number in range(groups)]
+    return hammer(bootstrap, requests, partial(fetch_offset_error, "small"), seconds)
+
+
+def hammer(bootstrap: str, requests: Sequence[bytes], error_in: Callable[[bytes], int], seconds: float) -> Small:
+    """One connection for each request, which is sent again as soon as it was answered."""
     selector = selectors.DefaultSelector()
-    opened = [Connection(bootstrap) for _ in range(connections)]
-    for connection in opened:
-        answer = connection.ask(request)
-        if (error := produce_error(topic, answer)) != 0:
-            raise RuntimeError(f"a small produce was refused with error {error}")
+    opened = [Connection(bootstrap) for _ in requests]
+    sizes = {}
+    for connection, request in zip(opened, requests):
+        answer = _first_answer(connection, request, error_in)
+        sizes[connection] = len(answer) + 4
         connection.socket.setblocking(False)
         selector.register(connection.socket, selectors.EVENT_READ, connection)
-    answer_size = struct.calcsize(">i") + len(answer)
-    _spin(selector, opened, request, answer_size, seconds / 5)
-    waits = _spin(selector, opened, request, answer_size, seconds)
+    asked = dict(zip(opened, requests))
+    warm = _spin(selector, asked, sizes, seconds / 5)
+    waits = _spin(selector, asked, sizes, seconds)
     for connection in opened:
         connection.socket.close()
     cuts = statistics.quantiles(waits, n=100)
-    return Small(len(waits) / seconds, cuts[49] * 1000, cuts[98] * 1000)
+    return Small(len(waits) / seconds, cuts[49] * 1000, cuts[98] * 1000, len(warm) + len(waits))
+
+
+def _first_answer(connection: Connection, request: bytes, error_in: Callable[[bytes], int]) -> bytes:
+    """An answer without an error; a coordinator may need a moment to load what it coordinates."""
+    deadline = time.monotonic() + 20
+    while (error := error_in(answer := connection.ask(request))) != 0:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"a small request was refused with error {error}")
+        time.sleep(0.05)
+    return answer
 
 
 def _spin(
-    selector: selectors.BaseSelector, opened: list[Connection], request: bytes, answer_size: int, seconds: float
+    selector: selectors.BaseSelector, asked: dict[Connection, bytes], sizes: dict[Connection, int], seconds: float
 ) -> list[float]:
     """Ask and ask again for that long; how long each answer took.  Ends with no question open."""
     clock = time.perf_counter
     waits: list[float] = []
-    sent = {connection: clock() for connection in opened}
-    got = dict.fromkeys(opened, 0)
+    sent = {connection: clock() for connection in asked}
+    got = dict.fromkeys(asked, 0)
     over = clock() + seconds
-    for connection in opened:
+    for connection, request in asked.items():
         connection.socket.send(request)
-    waiting = len(opened)
+    waiting = len(asked)
     while waiting:
         for key, _ in selector.select():
             connection = key.data
             got[connection] += len(connection.socket.recv(65536))
-            if got[connection] < answer_size:
+            if got[connection] < sizes[connection]:
                 continue
             got[connection] = 0
             now = clock()
             waits.append(now - sent[connection])
             if now < over:
                 sent[connection] = now
-                connection.socket.send(request)
+                connection.socket.send(asked[connection])
             else:
                 waiting -= 1
     return waits

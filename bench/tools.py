@@ -29,21 +29,15 @@ def run(tool: str, *arguments: str) -> str:
     return done.stdout
 
 
-def produce(bootstrap: str, topic: str, records: int, *properties: str, size: int = 200) -> float:
+def produce(
+    bootstrap: str, topic: str, records: int, *properties: str, size: int = 200, in_transactions_of_ms: int = 0
+) -> float:
     """Records a second, all of them, as fast as they are acknowledged."""
-    how = [
-        "--num-records",
-        str(records),
-        "--record-size",
-        str(size),
-        "--throughput",
-        "-1",
-        "--reporting-interval",
-        "60000",
-    ]
-    said = run(
-        PRODUCER, "--bootstrap-server", bootstrap, "--topic", topic, *how, "--command-property", "acks=all", *properties
-    )
+    how = ["--num-records", str(records), "--record-size", str(size), "--throughput", "-1"]
+    if in_transactions_of_ms:
+        how += ["--transaction-duration-ms", str(in_transactions_of_ms)]
+    where = ["--bootstrap-server", bootstrap, "--topic", topic, "--reporting-interval", "60000"]
+    said = run(PRODUCER, *where, *how, "--command-property", "acks=all", *properties)
     found = re.findall(rf"^{records} records sent, ([\d.]+) records/sec", said, re.MULTILINE)
     if not found:
         raise RuntimeError(f"ProducerPerformance said no total: {said[-500:]}")
