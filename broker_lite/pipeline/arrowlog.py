@@ -23,11 +23,12 @@ import pyarrow as pa
 from broker_lite.errors import BrokerError
 from broker_lite.pipeline import messagesets
 from broker_lite.pipeline.errors import BadRecord
+from broker_lite.pipeline.inflating import inflated
 from broker_lite.pipeline.records import Fields, Lanes, Wrong, read_headers, read_records
 from broker_lite.pipeline.scan import Batches, each_kind, find_next, scan
 from broker_lite.pipeline.varints import Bytes, Ints, Mask, padded
 from broker_lite.records.batch import HEADER_SIZE
-from broker_lite.records.compression import Codec, inflate
+from broker_lite.records.compression import Codec
 from broker_lite.records.record import MAX_INFLATED
 
 __all__ = ["BATCHES", "HEADERS", "RECORDS", "Batches", "batch_rows", "find_next", "records", "scan"]
@@ -122,7 +123,7 @@ def _payloads(batches: Batches, indexes: Ints, max_inflated: int) -> Iterator[tu
         payload: bytes | memoryview = batches.bytes_of(index)[HEADER_SIZE:]
         if codec and (len(payload) or batches.columns["count"][index]):
             try:
-                payload = inflate(codec, payload, max_inflated)
+                payload = inflated(codec, payload, max_inflated)
             except BrokerError as error:
                 raise _bad(batches, index, error.message) from None
         pieces.append(payload)
