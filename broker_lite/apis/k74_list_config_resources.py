@@ -20,11 +20,7 @@ from broker_lite.wire.messages.k74_list_config_resources import (
 _FIRST_WITH_KINDS = 1
 
 
-def _refused(ctx: Context, req: ListConfigResourcesRequest, error: object) -> ListConfigResourcesResponse:
-    return ListConfigResourcesResponse(error_code=UnsupportedVersion.code, config_resources=[])
-
-
-@serves(ListConfigResourcesRequest, versions="0-1", refuse=_refused)
+@serves(ListConfigResourcesRequest, versions="0-1")
 def list_config_resources(ctx: Context, req: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     broker = ctx.broker
     kinds = set(req.resource_types) or set(Resource)
