@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from broker_lite.log import layout
+from tests.support import kafka_tools
 from tests.support.broker import BrokerProcess
 from tests.support.kafka_server import KafkaServer
 
@@ -55,6 +57,13 @@ def fill(bootstrap: str, topic: str) -> None:
         for at in range(30):
             producer.produce(topic, f"{commit}-{at}", partition=at % PARTITIONS, timestamp=TIME + 9000)
         producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+
+
+def write_one(bootstrap: str, topic: str) -> None:
+    producer = ck.Producer({"bootstrap.servers": bootstrap})
+    for index in range(PARTITIONS):
+        producer.produce(topic, "one", partition=index, timestamp=TIME)
+    assert producer.flush(30) == 0
 
 
 def transactional(bootstrap: str, name: str) -> ck.Producer:
@@ -172,6 +181,9 @@ def test_a_folder_of_kafka_opens_with_everything_that_was_in_it(tmp_path: Path) 
 def test_our_partition_folders_are_served_by_kafka(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "ours", ["--set", "log.segment.bytes=65536"]) as broker:
         make_topic(broker.bootstrap, "orders")
+        for _ in range(4):  # so that our leader epochs are higher than Kafka's
+            write_one(broker.bootstrap, "orders")
+            broker.restart()
         fill(broker.bootstrap, "orders")
         commit_some(broker.bootstrap, "orders")
         before = look(broker.bootstrap, "orders")
@@ -189,7 +201,19 @@ def test_our_partition_folders_are_served_by_kafka(tmp_path: Path) -> None:
         producer.produce("orders", "written by Kafka", partition=0)
         producer.commit_transaction(30)
         assert look(kafka.bootstrap, "orders").records[0][-1][3] == b"written by Kafka"
+        said = console(tmp_path, kafka.bootstrap, "orders")
+        assert said.count("written by Kafka") == 1
+        assert said.count("\n") == sum(map(len, before.records.values())) + 1
         kafka.stop()
+
+
+def console(folder: Path, bootstrap: str, topic: str) -> str:
+    """What Kafka's own consumer prints, which knows more of leader epochs than others do."""
+    tool = kafka_tools.scripts(folder / "bin") / "kafka-console-consumer.sh"
+    committed = ["--isolation-level", "read_committed", "--timeout-ms", "10000"]
+    command = [str(tool), "--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning", *committed]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return done.stdout
 
 
 def hand_over(ours: Path, kafkas: Path, topic: str) -> None:
