@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import base64
 import errno
+import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 from broker_lite.errors import StartRefused
@@ -18,6 +22,16 @@ from broker_lite.ids import TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.disk import Disk, Lock
 from broker_lite.partition.partition import Partition
+
+_CHECKPOINTS = (layout.RECOVERY_POINTS, layout.LOG_STARTS, layout.HIGH_WATERMARKS)
+
+
+@dataclass(slots=True)
+class _State:
+    """What the three checkpoints say, and the how manieth state this is."""
+
+    number: int
+    columns: tuple[dict[TopicPartition, int], ...] = field(default_factory=lambda: ({}, {}, {}))
 
 
 class DataFolder:
@@ -29,7 +43,10 @@ class DataFolder:
         self.recovery_points = checkpoints.read_offsets(disk, path / layout.RECOVERY_POINTS)
         self.log_starts = checkpoints.read_offsets(disk, path / layout.LOG_STARTS)
         self.high_watermarks = checkpoints.read_offsets(disk, path / layout.HIGH_WATERMARKS)
-        self._written: tuple[dict[TopicPartition, int], ...] = ()
+        self._numbers = count(1)
+        self._written = _State(0)
+        self._synced = False
+        self._writing = threading.Lock()
 
     @classmethod
     def open(cls, path: Path, disk: Disk) -> DataFolder:
@@ -71,20 +88,33 @@ class DataFolder:
 
     def checkpoint(self, partitions: Iterable[Partition], *, sync: bool) -> None:
         """Write down how far each log is safe, where it starts and what readers may see."""
-        points: dict[TopicPartition, int] = {}
-        starts: dict[TopicPartition, int] = {}
-        highs: dict[TopicPartition, int] = {}
+        self._write(self._state_of(partitions), sync=sync)
+
+    def checkpoint_later(self, partitions: Iterable[Partition]) -> Callable[[], None]:
+        """The same, as of now and on the platter, for a thread to do."""
+        return partial(self._write, self._state_of(partitions), sync=True)
+
+    @property
+    def busy(self) -> bool:
+        """A thread is writing: whoever has time comes back later."""
+        return self._writing.locked()
+
+    def _state_of(self, partitions: Iterable[Partition]) -> _State:
+        state = _State(next(self._numbers))
         for partition in partitions:
-            points[partition.tp], starts[partition.tp], highs[partition.tp] = partition.checkpoint_state()
-        if (points, starts, highs) == self._written:
-            return
-        for name, offsets in (
-            (layout.RECOVERY_POINTS, points),
-            (layout.LOG_STARTS, starts),
-            (layout.HIGH_WATERMARKS, highs),
-        ):
-            checkpoints.write_offsets(self.disk, self.path / name, offsets, sync=sync)
-        self._written = (points, starts, highs)
+            for offsets, offset in zip(state.columns, partition.checkpoint_state(), strict=True):
+                offsets[partition.tp] = offset
+        return state
+
+    def _write(self, state: _State, *, sync: bool) -> None:
+        with self._writing:
+            if state.number < self._written.number:
+                state = self._written  # somebody was faster and knew more
+            if state.columns == self._written.columns and (self._synced or not sync):
+                return
+            for name, offsets in zip(_CHECKPOINTS, state.columns, strict=True):
+                checkpoints.write_offsets(self.disk, self.path / name, offsets, sync=sync)
+            self._written, self._synced = state, sync
 
     def close(self, *, clean: bool) -> None:
         if clean:

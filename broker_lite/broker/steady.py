@@ -2,8 +2,8 @@
 
 What is deleted because of its age is gone.  So whoever deletes does not ask the wall clock but this one, which follows
 it as long as the two clocks agree on how much time passes.  If the wall clock leaps ahead (somebody set it, a battery
-died, a laptop slept), this one goes on as if nothing had happened, and believes the new time when it has held for a day.
-A step back is believed at once: it makes everything younger, and nothing is deleted.
+died, a laptop slept), this one goes on as if nothing had happened, and believes the new time when it has held for a
+day.  A step back is believed at once: it makes everything younger, and nothing is deleted.
 """
 
 from __future__ import annotations

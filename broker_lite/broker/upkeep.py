@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
+from broker_lite.broker.cleaning import Cleaner
 from broker_lite.broker.flushing import SealedSync
 from broker_lite.broker.retention import Retention
 from broker_lite.broker.steady import SteadyTime
@@ -37,10 +38,12 @@ class Upkeep:
         self.time = SteadyTime(broker.clock)
         self.sealed = SealedSync()
         self.retention = Retention(broker, self.time)
+        self.cleaner = Cleaner(broker, self.time)
 
     async def run(self) -> None:
         async with anyio.create_task_group() as beside:
             beside.start_soon(self.sealed.run)
+            beside.start_soon(self.cleaner.run)
             await self._each_second()
 
     async def _each_second(self) -> None:
@@ -60,7 +63,8 @@ class Upkeep:
             self._look_after(partition, now_ms)
         self.retention.tick()
         try:
-            broker.folder.checkpoint(partitions, sync=False)
+            if not broker.folder.busy:
+                broker.folder.checkpoint(partitions, sync=False)
         except OSError as error:
             log.error("checkpoint.failed", reason=str(error))
 

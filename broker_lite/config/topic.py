@@ -14,8 +14,6 @@ DAY_MS = 24 * 3600 * 1000
 _T = Scope.TOPIC
 _ONE_COPY = "there is one broker, so each partition has one copy"
 _NO_TIERS = "there is no tiered storage"
-_NO_RETENTION = "old segments are not deleted yet"
-_NO_COMPACTION = "logs are not compacted yet"
 _THE_MODE_DECIDES = "the durability mode decides when files are synced"
 
 
@@ -80,7 +78,6 @@ SEGMENT_MS = Key(
 SEGMENT_JITTER_MS = Key(
     "segment.jitter.ms", Kind.LONG, 0, "At most so much is taken off `segment.ms`, so that rolls do not come together.",
     scope=_T, low=0, dynamic=True, synonyms=(_log("roll.jitter.ms"), _log("roll.jitter.hours", 3600000)),
-    ignored="segments roll at their exact age",
 )  # fmt: skip
 SEGMENT_INDEX_BYTES = Key(
     "segment.index.bytes", Kind.INT, 10485760, "The size of an index at which a new segment is begun.",
@@ -112,32 +109,32 @@ CLEANUP_POLICY = Key(
 )  # fmt: skip
 RETENTION_MS = Key(
     "retention.ms", Kind.LONG, 7 * DAY_MS, "The age at which records may be deleted; -1 is never.",
-    scope=_T, low=-1, dynamic=True, ignored=_NO_RETENTION,
+    scope=_T, low=-1, dynamic=True,
     synonyms=(_log("retention.ms"), _log("retention.minutes", 60000), _log("retention.hours", 3600000)),
 )  # fmt: skip
 RETENTION_BYTES = Key(
     "retention.bytes", Kind.LONG, -1, "The size above which a partition's oldest segments may be deleted; -1 is any.",
-    scope=_T, dynamic=True, synonyms=(_log("retention.bytes"),), ignored=_NO_RETENTION,
+    scope=_T, dynamic=True, synonyms=(_log("retention.bytes"),),
 )  # fmt: skip
 FILE_DELETE_DELAY_MS = Key(
     "file.delete.delay.ms", Kind.LONG, 60000, "How long a deleted file stays on disk.",
-    scope=_T, low=0, dynamic=True, synonyms=(_log("segment.delete.delay.ms"),), ignored=_NO_RETENTION,
+    scope=_T, low=0, dynamic=True, synonyms=(_log("segment.delete.delay.ms"),),
 )  # fmt: skip
 DELETE_RETENTION_MS = Key(
     "delete.retention.ms", Kind.LONG, DAY_MS, "How long a delete marker of a compacted topic can be read.",
-    scope=_T, low=0, dynamic=True, synonyms=(_log("cleaner.delete.retention.ms"),), ignored=_NO_COMPACTION,
+    scope=_T, low=0, dynamic=True, synonyms=(_log("cleaner.delete.retention.ms"),),
 )  # fmt: skip
 MIN_CLEANABLE_DIRTY_RATIO = Key(
     "min.cleanable.dirty.ratio", Kind.DOUBLE, 0.5, "The part of a log that has to be new before it is compacted again.",
-    scope=_T, low=0, high=1, dynamic=True, synonyms=(_log("cleaner.min.cleanable.ratio"),), ignored=_NO_COMPACTION,
+    scope=_T, low=0, high=1, dynamic=True, synonyms=(_log("cleaner.min.cleanable.ratio"),),
 )  # fmt: skip
 MIN_COMPACTION_LAG_MS = Key(
     "min.compaction.lag.ms", Kind.LONG, 0, "How long a record is safe from compaction.",
-    scope=_T, low=0, dynamic=True, synonyms=(_log("cleaner.min.compaction.lag.ms"),), ignored=_NO_COMPACTION,
+    scope=_T, low=0, dynamic=True, synonyms=(_log("cleaner.min.compaction.lag.ms"),),
 )  # fmt: skip
 MAX_COMPACTION_LAG_MS = Key(
     "max.compaction.lag.ms", Kind.LONG, LONG_MAX, "How long a record may escape compaction.",
-    scope=_T, low=1, dynamic=True, synonyms=(_log("cleaner.max.compaction.lag.ms"),), ignored=_NO_COMPACTION,
+    scope=_T, low=1, dynamic=True, synonyms=(_log("cleaner.max.compaction.lag.ms"),),
 )  # fmt: skip
 
 # What only a cluster or a tiered store would need.

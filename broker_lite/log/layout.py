@@ -15,6 +15,7 @@ what was expected and what was found; what to do about it is the caller's busine
     recovery-point-offset-checkpoint    up to where each log is known to be on the platter
     log-start-offset-checkpoint         up to where records were deleted
     replication-offset-checkpoint       high watermarks
+    cleaner-offset-checkpoint           up to where each compacted log is clean
     meta.properties                     whose folder this is
     .kafka_cleanshutdown                exists only between a clean stop and the next start
 """
@@ -43,6 +44,7 @@ PARTITION_METADATA = "partition.metadata"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANED_UP_TO = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"

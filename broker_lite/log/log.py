@@ -84,7 +84,7 @@ class Log:
         """Told the new segment's first offset, before there is one: the moment for a snapshot."""
         self.graveyard = Graveyard(disk, path)
         self.held = False
-        """Somebody works on sealed segments in a thread: none of them goes away until `let_go`."""
+        """Somebody works on sealed segments: none of them goes away until `let_go`."""
         self._segments = opened.segments
         self._active = opened.segments[-1]
         self.start = Offset(opened.segments[0].base)
@@ -148,8 +148,7 @@ class Log:
         if self._offline:
             raise StorageFailed(self._offline)
         assert base >= self.end, f"{base=} {self.end=}"
-        active = self._active
-        size = batch.size
+        active, size = self._active, batch.size
         last = base + batch.last_offset_delta
         if roll_is_due(self.settings, active, size, last, batch.max_timestamp, now_ms):
             active = self.roll(now_ms)
@@ -318,7 +317,8 @@ class Log:
     def let_go(self) -> None:
         """The work on sealed segments is done; what was deleted meanwhile goes now."""
         self.held = False
-        self._drop_before(self.start)
+        if not self._offline:  # else its folder may be another's by now
+            self._drop_before(self.start)
 
     def replace(self, old: list[Segment], fresh: Segment, aborted: list[AbortedTxn]) -> None:
         """Compaction has made one segment of several; the files have their names already."""

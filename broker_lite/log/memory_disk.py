@@ -129,7 +129,7 @@ class MemoryDisk:
         return [*self._folder(path), *self._children[path]]
 
     def sizes(self, path: Path) -> dict[str, int]:
-        return {name: len(content) for name, content in self._folder(path).items()}
+        return {name: len(content) for name, content in list(self._folder(path).items())}
 
     def exists(self, path: Path) -> bool:
         return path in self._folders or path.name in self._folders.get(path.parent, {})

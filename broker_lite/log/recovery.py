@@ -29,6 +29,7 @@ from broker_lite.log.disk import Disk
 from broker_lite.log.epochs import LeaderEpochs
 from broker_lite.log.scan import Damaged, intact_after
 from broker_lite.log.segment import Segment
+from broker_lite.log.swap import finish_all
 from broker_lite.records.batch import MAGIC
 
 _LEFTOVERS = (".tmp", layout.DELETED, layout.CLEANED)
@@ -92,6 +93,8 @@ def open_segments(
     for name in sizes:
         if name.endswith(_LEFTOVERS):
             disk.remove(folder / name)
+    if finish_all(disk, folder, sizes):
+        sizes = disk.sizes(folder)
     names = [found for name in sizes if (found := layout.parse_file_name(name))]
     segments = [
         Segment(

@@ -6,8 +6,8 @@ A segment may go when what lies before the high watermark covers it and one of t
   keeps its segment, and all after it, until that future has come;
 - without it the log still has `retention.bytes`.
 
-Segments go from the oldest on, so what is left has no hole.  The active one goes too if its turn comes; whoever drops it
-rolls first.
+Segments go from the oldest on, so what is left has no hole.  The active one goes too if its turn comes; whoever drops
+it rolls first.
 """
 
 from __future__ import annotations

@@ -36,10 +36,13 @@ class Segment:
         "size",
     )
 
-    def __init__(self, disk: Disk, folder: Path, base: int, *, size: int, interval: int, created_ms: int) -> None:
+    def __init__(
+        self, disk: Disk, folder: Path, base: int, *, size: int, interval: int, created_ms: int, unfinished: str = ""
+    ) -> None:
+        """`unfinished` is what follows `.log` in the name while the segment is being made."""
         self.disk = disk
         self.base = base
-        self.path = folder / layout.file_name(base, layout.LOG)
+        self.path = folder / (layout.file_name(base, layout.LOG) + unfinished)
         self.file: File = disk.open_append(self.path, size=size)
         self.size = size
         """Bytes that are good; a damaged file may be longer."""
@@ -104,6 +107,19 @@ class Segment:
     def forget_index(self) -> None:
         """Sealed segments only: the files say it all."""
         self._index = None
+
+    def finished(self) -> Segment:
+        """What was made under another name now has its own; its index files are complete."""
+        made = Segment(
+            self.disk,
+            self.path.parent,
+            self.base,
+            size=self.size,
+            interval=self.interval,
+            created_ms=self.created_ms,
+        )
+        made._top = self._top
+        return made
 
     def truncate(self, size: int) -> None:
         self.file.truncate(size)

@@ -33,6 +33,7 @@ from broker_lite.log import checkpoints
 from broker_lite.log.disk import Disk
 from broker_lite.log.layout import AbortedTxn
 from broker_lite.log.log import Log, LogSettings
+from broker_lite.log.sifting import LastRecord
 from broker_lite.log.slice import FileSlice
 from broker_lite.log.sync import SyncJob
 from broker_lite.partition import lookup, snapshots
@@ -319,6 +320,13 @@ class Partition:
             )
             for producer_id, known in self._state.producers
         ]
+
+    def last_records(self) -> dict[int, LastRecord]:
+        """What compaction must leave of each producer, so that a restart finds its sequence and its epoch."""
+        return {
+            producer_id: LastRecord(known.batches[-1].last_offset if known.batches else None, known.epoch)
+            for producer_id, known in self._state.producers
+        }
 
     def open_transactions(self) -> dict[int, int]:
         """Producer -> where its open transaction began."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from broker_lite.clock import ManualClock
 from broker_lite.config.start import Durability, TopicAtStart
+from broker_lite.ids import Offset
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.disk import RealDisk
+from broker_lite.records.build import NewRecord, build_batch
+from broker_lite.records.record import records_of
 from tests.support.talk import NOW, Talk, talking
 
 DAY = 86_400.0
@@ -86,3 +90,52 @@ async def test_a_clock_that_leaps_deletes_nothing(tmp_path: Path) -> None:
             clock.advance(400)
             talk.broker.upkeep.tick()
             assert (partition.offsets.start, partition.offsets.end) == (0, 20)
+
+
+async def test_a_compacted_topic_is_compacted_while_it_is_used(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    configs = topic(segment_bytes="2000", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+    async with talking(tmp_path, clock, durability=Durability.OS, topics=configs) as talk:
+        partition = talk.broker.topics.partition("t", 0)
+        for number in range(200):
+            records = [NewRecord(b"%d" % (number % 5), b"%d" % number * 20)]
+            await talk.produce("t", batch=build_batch(records, timestamp=NOW))
+        size = partition.log.size_bytes
+        talk.broker.upkeep.tick()
+        await until(lambda: partition.log.recovery_point == partition.log.segments[-1].base)
+        clock.advance(16)
+        await until(lambda: partition.log.size_bytes < size / 4)
+        await until(lambda: (tmp_path / layout.CLEANED_UP_TO).exists())
+        cleaned = checkpoints.read_offsets(RealDisk(), tmp_path / layout.CLEANED_UP_TO)
+        assert cleaned == {partition.tp: partition.log.segments[-1].base}
+        points = checkpoints.read_offsets(RealDisk(), tmp_path / layout.RECOVERY_POINTS)
+        assert points[partition.tp] >= cleaned[partition.tp]
+        assert not await talk.broker.upkeep.cleaner.clean_one()
+        assert (await talk.produce("t", batch=build_batch(records, timestamp=NOW))).base_offset == 200
+    async with talking(tmp_path, clock, durability=Durability.OS) as talk:
+        partition = talk.broker.topics.partition("t", 0)
+        assert partition.offsets.end == 201
+        keys = {record.key for one in partition.log.batches(Offset(0)) for record in records_of(one)}
+        assert keys == {b"%d" % number for number in range(5)}
+
+
+async def test_a_topic_that_is_deleted_while_it_is_compacted_leaves_nothing(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    configs = topic(segment_bytes="2000", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+    async with talking(tmp_path, clock, durability=Durability.OS, topics=configs) as talk:
+        for number in range(200):
+            records = [NewRecord(b"%d" % (number % 5), b"%d" % number * 20)]
+            await talk.produce("t", batch=build_batch(records, timestamp=NOW))
+        talk.broker.topics.partition("t", 0).log.flush()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(talk.broker.upkeep.cleaner.clean_one)
+            await anyio.lowlevel.checkpoint()
+            assert talk.broker.topics.partition("t", 0).log.held
+            known = talk.broker.topics.get("t")
+            assert known is not None
+            talk.broker.delete_topic(known)
+            talk.broker.topics.create("t", 1, {})
+        assert (await talk.produce("t", b"new")).base_offset == 0
+        names = {path.name for path in (tmp_path / "t-0").iterdir()}
+        assert not {name for name in names if name.endswith((".swap", ".deleted"))}
+        assert talk.broker.topics.partition("t", 0).log.size_bytes < 200

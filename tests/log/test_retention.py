@@ -76,12 +76,9 @@ def test_an_empty_log_is_left_alone(tmp_path: Path) -> None:
 
 def test_by_size_the_oldest_go_as_long_as_enough_is_left(tmp_path: Path) -> None:
     one = aged(tmp_path / "one", 0).size_bytes
-    sizes = {
-        limit: look(aged(tmp_path / str(limit), 0, 0, 0, 0, retention_bytes=limit)) for limit in range(4 * one + 2)
-    }
-    assert sizes[4 * one + 1] is None
-    assert sizes[3 * one + 1] is None
-    assert [sizes[limit * one] for limit in (0, 1, 2, 3)] == [4, 3, 2, 1]
+    limits = [0, 1, one, 2 * one - 1, 2 * one, 3 * one, 3 * one + 1, 4 * one + 1]
+    starts = [look(aged(tmp_path / str(limit), 0, 0, 0, 0, retention_bytes=limit)) for limit in limits]
+    assert starts == [4, 3, 3, 2, 2, 1, None, None]
 
 
 def test_only_so_many_at_a_time(tmp_path: Path) -> None:
