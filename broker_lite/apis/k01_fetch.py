@@ -141,7 +141,8 @@ def _partition(ctx: Context, fetched: Fetched) -> PartitionData:
         high_watermark=fetched.high,
         last_stable_offset=fetched.stable,
         log_start_offset=fetched.start,
-        aborted_transactions=None,
+        # Null to a reader of everything, a list to one of committed records, and, as Kafka has it, in an error.
+        aborted_transactions=None if error == ErrorCode.NONE else [],
         # Never null: librdkafka refuses a null here.
         records=b"" if fetched.records is None else fetched.records,
     )

@@ -56,7 +56,7 @@ def list_offsets(ctx: Context, req: ListOffsetsRequest) -> ListOffsetsResponse:
                 name=topic.name,
                 partitions=[
                     _answer(ctx, topic.name, asked, committed, twice=times_asked[topic.name, asked.partition_index] > 1)
-                    for asked in topic.partitions
+                    for asked in {asked.partition_index: asked for asked in topic.partitions}.values()
                 ],
             )
             for topic in req.topics
@@ -71,10 +71,10 @@ def _answer(
     try:
         if twice:
             raise InvalidRequest(f"{topic[:249]}-{asked.partition_index} is asked for more than once")
-        partition = ctx.broker.topics.partition(topic, asked.partition_index)
-        partition.check_leader_epoch(asked.current_leader_epoch)
         if asked.timestamp < 0 and ctx.version < _SPECIAL_SINCE.get(asked.timestamp, 2**31):
             raise UnsupportedVersion(f"timestamp {asked.timestamp} means nothing in version {ctx.version}")
+        partition = ctx.broker.topics.partition(topic, asked.partition_index)
+        partition.check_leader_epoch(asked.current_leader_epoch)
         if ctx.version == 0:
             answer.old_style_offsets = _segment_starts(partition, asked.timestamp, asked.max_num_offsets)
         else:

@@ -31,6 +31,7 @@ from broker_lite.errors import (
     PolicyViolation,
     refusal,
 )
+from broker_lite.ids import TopicId, new_topic_id
 from broker_lite.wire.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -65,14 +66,12 @@ def _create(ctx: Context, req: CreateTopicsRequest, asked: CreatableTopic, *, tw
         count = _partition_count(ctx, asked)
         settings = topics.check_new(asked.name, count, configs)
         if req.validate_only:
-            return _result(asked.name, count, settings)
+            return _result(asked.name, new_topic_id(), count, settings)
         mutate(ctx, count, strict_from=_FIRST_WITH_STRICT_QUOTA)
         topic = topics.create(asked.name, count, configs)
     except BrokerError as error:
         return CreatableTopicResult(name=asked.name, error_code=error.code, error_message=error.message, configs=[])
-    result = _result(asked.name, count, settings)
-    result.topic_id = topic.id
-    return result
+    return _result(asked.name, topic.id, count, settings)
 
 
 def _configs(asked: CreatableTopic) -> dict[str, str]:
@@ -132,9 +131,10 @@ def check_assignment(node_id: int, broker_ids: list[int]) -> None:
             )
 
 
-def _result(name: str, partitions: int, settings: TopicSettings) -> CreatableTopicResult:
+def _result(name: str, topic_id: TopicId, partitions: int, settings: TopicSettings) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
+        topic_id=topic_id,
         error_message=None,
         num_partitions=partitions,
         replication_factor=1,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from broker_lite.apis.authorized import TOPIC_OPERATIONS
 from broker_lite.apis.registry import Context, serves
 from broker_lite.broker.topics import Topic
+from broker_lite.config import broker as keys
 from broker_lite.errors import BrokerError, ErrorCode, InvalidRequest
 from broker_lite.ids import NO_TOPIC_ID, check_topic_name
 from broker_lite.wire.messages.k75_describe_topic_partitions import (
@@ -18,14 +19,20 @@ from broker_lite.wire.messages.k75_describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 
-_MOST_A_PAGE = 2000
+
+def _refuse_all(
+    ctx: Context, req: DescribeTopicPartitionsRequest, error: BrokerError
+) -> DescribeTopicPartitionsResponse:
+    """There is no place for an error but beside each topic."""
+    return DescribeTopicPartitionsResponse(topics=[_refused(topic.name, error.code) for topic in req.topics])
 
 
-@serves(DescribeTopicPartitionsRequest, versions="0")
+@serves(DescribeTopicPartitionsRequest, versions="0", refuse=_refuse_all)
 def describe_topic_partitions(ctx: Context, req: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    first, first_partition = _start(req)
     names = {topic.name for topic in req.topics} or {topic.name for topic in ctx.broker.topics}
-    left = min(req.response_partition_limit, _MOST_A_PAGE)
+    first, first_partition = _start(req)
+    most = ctx.broker.settings.get(keys.MAX_REQUEST_PARTITION_SIZE_LIMIT)
+    left = max(1, min(req.response_partition_limit, most))
     response = DescribeTopicPartitionsResponse(topics=[])
     for name in sorted(name for name in names if name >= first):
         topic = ctx.broker.topics.get(name)
@@ -46,13 +53,15 @@ def describe_topic_partitions(ctx: Context, req: DescribeTopicPartitionsRequest)
 
 
 def _start(req: DescribeTopicPartitionsRequest) -> tuple[str, int]:
-    if req.response_partition_limit < 1:
-        raise InvalidRequest(f"the partition limit must be 1 or more, not {req.response_partition_limit}")
-    if req.cursor is None:
+    """Where the cursor points: to a topic that was asked for, if any was."""
+    cursor = req.cursor
+    if cursor is None:
         return "", 0
-    if req.cursor.partition_index < 0:
-        raise InvalidRequest(f"the cursor's partition must be 0 or more, not {req.cursor.partition_index}")
-    return req.cursor.topic_name, req.cursor.partition_index
+    if req.topics and cursor.topic_name not in {topic.name for topic in req.topics}:
+        raise InvalidRequest(f"the cursor's topic {cursor.topic_name[:249]!r} is not among those asked for")
+    if cursor.partition_index < 0:
+        raise InvalidRequest(f"the cursor's partition must be 0 or more, not {cursor.partition_index}")
+    return cursor.topic_name, cursor.partition_index
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
@@ -61,6 +70,12 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
         check_topic_name(name)
     except BrokerError as error:
         code = error.code
+    answer = _refused(name, code)
+    answer.topic_authorized_operations = TOPIC_OPERATIONS
+    return answer
+
+
+def _refused(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_id=NO_TOPIC_ID, partitions=[])
 
 

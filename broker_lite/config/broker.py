@@ -99,7 +99,6 @@ AUTO_CREATE_TOPICS_ENABLE = Key(
 DELETE_TOPIC_ENABLE = Key("delete.topic.enable", Kind.BOOLEAN, True, "Whether topics may be deleted.")
 MAX_REQUEST_PARTITION_SIZE_LIMIT = Key(
     "max.request.partition.size.limit", Kind.INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", low=1,
-    ignored="a page has at most 2000 partitions",
 )  # fmt: skip
 FETCH_MAX_BYTES = Key(
     "fetch.max.bytes", Kind.INT, 57671680, "The most that one fetch returns, unless a single batch is larger.", low=1024

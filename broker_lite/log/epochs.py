@@ -16,7 +16,8 @@ from pathlib import Path
 from broker_lite.log import layout
 from broker_lite.log.disk import Disk
 
-NONE = (-1, -1)
+UNDEFINED = -1
+NONE = (UNDEFINED, -1)
 
 
 class LeaderEpochs:
@@ -64,7 +65,7 @@ class LeaderEpochs:
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
         """The greatest epoch not above `epoch`, and where it ended; (-1, -1) for one that is not known yet."""
-        if epoch < 0 or not self._entries or epoch > self.latest:
+        if epoch == UNDEFINED or not self._entries or epoch > self.latest:
             return NONE
         if epoch == self.latest:
             return epoch, log_end

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from broker_lite.errors import ErrorCode
-from broker_lite.ids import NO_TOPIC_ID
 from broker_lite.wire.messages.k19_create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -141,7 +140,7 @@ async def test_existing_twice_named_and_colliding_topics(talk: Talk) -> None:
 
 async def test_validating_changes_nothing_and_a_time_out_of_zero_does_nothing(talk: Talk) -> None:
     (valid,) = await create(talk, topic(), validate_only=True)
-    assert (valid.error_code, valid.topic_id) == (0, NO_TOPIC_ID)
+    assert valid.error_code == 0
     (late,) = await create(talk, topic(), timeout_ms=0)
     assert late.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert len(talk.broker.topics) == 0
@@ -218,6 +217,10 @@ async def test_partitions_are_described_page_by_page(talk: Talk) -> None:
         cursor = page.next_cursor
         request.cursor = Cursor(topic_name=cursor.topic_name, partition_index=cursor.partition_index)
     assert seen == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
+    elsewhere = Cursor(topic_name="a", partition_index=0)
+    request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name="b")], cursor=elsewhere)
+    page = await talk.ask(request, 0, DescribeTopicPartitionsResponse)
+    assert [found.error_code for found in page.topics] == [ErrorCode.INVALID_REQUEST]
     request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name="nope"), TopicRequest(name="b")])
     page = await talk.ask(request, 0, DescribeTopicPartitionsResponse)
     assert [(found.name, found.error_code) for found in page.topics] == [
