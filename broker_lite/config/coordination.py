@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from broker_lite.config.key import INT_MAX, Key, Kind, keys_in
 
-_ALL_SERVED = "every kind of group that is there is served"
 _PROTOCOLS = ("classic", "consumer", "share", "streams")
 
 # Groups.
@@ -23,7 +22,7 @@ GROUP_MAX_SIZE = Key("group.max.size", Kind.INT, INT_MAX, "Members of a classic 
 GROUP_COORDINATOR_REBALANCE_PROTOCOLS: Key[tuple[str, ...]] = Key(
     "group.coordinator.rebalance.protocols", Kind.LIST, ("classic", "consumer", "streams"),
     "The kinds of groups that are served.",
-    choices=_PROTOCOLS, ignored=_ALL_SERVED,
+    choices=_PROTOCOLS,
 )  # fmt: skip
 GROUP_CONSUMER_SESSION_TIMEOUT_MS = Key(
     "group.consumer.session.timeout.ms", Kind.INT, 45000, "The session of a member of a consumer group.",
