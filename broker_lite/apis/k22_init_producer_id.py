@@ -21,6 +21,7 @@ from broker_lite.wire.messages.k22_init_producer_id import InitProducerIdRequest
     InitProducerIdRequest,
     versions="0-5",
     older={ErrorCode.PRODUCER_FENCED: (4, ErrorCode.INVALID_PRODUCER_EPOCH)},
+    refuse=lambda ctx, req, error: InitProducerIdResponse(error_code=ctx.code(error), producer_epoch=-1),
 )
 def init_producer_id(
     ctx: Context, req: InitProducerIdRequest

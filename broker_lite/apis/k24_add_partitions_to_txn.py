@@ -14,7 +14,7 @@ from collections.abc import Callable
 from broker_lite.apis.registry import Context, serves
 from broker_lite.coordinator.txns.coordinator import Producer
 from broker_lite.errors import BrokerError, ErrorCode
-from broker_lite.ids import TopicPartition
+from broker_lite.ids import INTERNAL_TOPICS, TopicPartition
 from broker_lite.wire.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -53,17 +53,17 @@ async def add_partitions_to_txn(ctx: Context, req: AddPartitionsToTxnRequest) ->
 
 
 async def _add(ctx: Context, asked: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult]:
-    unknown = _unknown(ctx, asked.topics)
-    if unknown:
+    refused = _refused(ctx, asked.topics)
+    if refused:
         # One that cannot be added keeps all the others out.
-        return _results(
-            asked.topics,
-            lambda tp: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if tp in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED,
-        )
+        return _results(asked.topics, lambda tp: refused.get(tp, ErrorCode.OPERATION_NOT_ATTEMPTED))
     producer = Producer(asked.producer_id, asked.producer_epoch)
     partitions = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
     if asked.verify_only:
-        return _results(asked.topics, lambda tp: _verify(ctx, asked.transactional_id, producer, tp))
+        once = [
+            AddPartitionsToTxnTopic(name=t.name, partitions=list(dict.fromkeys(t.partitions))) for t in asked.topics
+        ]
+        return _results(once, lambda tp: _verify(ctx, asked.transactional_id, producer, tp))
     code = ErrorCode.NONE
     try:
         await ctx.broker.transactions.add_partitions(asked.transactional_id, producer, partitions)
@@ -72,12 +72,17 @@ async def _add(ctx: Context, asked: AddPartitionsToTxnTransaction) -> list[AddPa
     return _results(asked.topics, lambda tp: code)
 
 
-def _unknown(ctx: Context, topics: list[AddPartitionsToTxnTopic]) -> set[TopicPartition]:
-    found: set[TopicPartition] = set()
+def _refused(ctx: Context, topics: list[AddPartitionsToTxnTopic]) -> dict[TopicPartition, ErrorCode]:
+    """What does not exist, and what only brokers may write to."""
+    found: dict[TopicPartition, ErrorCode] = {}
     for topic in topics:
         known = ctx.broker.topics.get(topic.name)
         count = 0 if known is None else known.partition_count
-        found.update(TopicPartition(topic.name, index) for index in topic.partitions if not 0 <= index < count)
+        for index in topic.partitions:
+            if topic.name in INTERNAL_TOPICS and ctx.version < _FIRST_WITH_MANY:
+                found[TopicPartition(topic.name, index)] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif not 0 <= index < count:
+                found[TopicPartition(topic.name, index)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return found
 
 

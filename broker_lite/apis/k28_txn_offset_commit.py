@@ -12,7 +12,7 @@ from __future__ import annotations
 from broker_lite.apis.registry import Context, serves
 from broker_lite.coordinator.groups.coordinator import Commit, Committer
 from broker_lite.coordinator.txns.coordinator import Producer
-from broker_lite.errors import ErrorCode
+from broker_lite.errors import ErrorCode, InvalidGroupId
 from broker_lite.wire.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -42,6 +42,8 @@ async def txn_offset_commit(ctx: Context, req: TxnOffsetCommitRequest) -> TxnOff
     response = _all(req, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not known:
         return response
+    if not req.group_id:
+        raise InvalidGroupId("offsets belong to a group with a name")
     broker.transactions.check_offsets(
         req.transactional_id, producer, req.group_id, implicit=ctx.version >= _FIRST_THAT_ADDS
     )

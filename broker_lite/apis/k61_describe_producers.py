@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker_lite.apis.registry import Context, serves
 from broker_lite.errors import BrokerError
+from broker_lite.ids import check_topic_name
 from broker_lite.wire.messages.k61_describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -28,7 +29,7 @@ def describe_producers(ctx: Context, req: DescribeProducersRequest) -> DescribeP
 def _describe(ctx: Context, topic: str, index: int) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index, active_producers=[])
     try:
-        partition = ctx.broker.topics.partition(topic, index)
+        partition = ctx.broker.topics.partition(check_topic_name(topic), index)
     except BrokerError as error:
         answer.error_code, answer.error_message = error.code, error.message
         return answer

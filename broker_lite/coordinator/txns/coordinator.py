@@ -155,7 +155,8 @@ class Coordinator:
         now = self._transactions.get(transactional_id)
         if now is None:
             raise InvalidProducerIdMapping(f"there is no transactional id {transactional_id[:200]!r}")
-        repeated = _is_repeated_end(now, producer)
+        # An old client knows nothing of raised epochs: it has to come with the present one.
+        repeated = version >= BUMPING and _is_repeated_end(now, producer)
         if now.producer_id != producer.id and not repeated:
             raise InvalidProducerIdMapping(f"producer {producer.id} does not hold {transactional_id[:200]!r}")
         if now.epoch != producer.epoch and not repeated:
@@ -170,7 +171,7 @@ class Coordinator:
             if commit != (now.state is State.PREPARE_COMMIT):
                 raise _wrong_state(now, commit)
             raise ConcurrentTransactions(f"the last transaction of {transactional_id[:200]!r} is being completed")
-        if now.state.is_complete and (repeated or not now.bumps):
+        if now.state.is_complete and (repeated or version < BUMPING):
             if commit != (now.state is State.COMPLETE_COMMIT):
                 raise _wrong_state(now, commit)
             return Decision(Producer(now.producer_id, now.epoch))
@@ -234,7 +235,7 @@ def _may_continue(now: Transaction, given: Producer) -> bool:
 
 def _is_repeated_end(now: Transaction, producer: Producer) -> bool:
     """Is this the request again whose answer raised the epoch, or moved the producer to a new id?"""
-    if not now.bumps or not (now.state.is_prepared or now.state.is_complete):
+    if not (now.state.is_prepared or now.state.is_complete):
         return False
     raised = producer.id == now.producer_id and producer.epoch + 1 == now.epoch
     moved = (

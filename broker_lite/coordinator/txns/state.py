@@ -135,7 +135,7 @@ class Transaction:
                 self,
                 state=State.PREPARE_COMMIT if commit else State.PREPARE_ABORT,
                 epoch=self.epoch + 1 if raised else self.epoch,
-                last_epoch=NO_EPOCH if fence else self.epoch if raised else self.last_epoch,
+                last_epoch=self.epoch if raised else self.last_epoch,
                 next_producer_id=next_producer_id,
                 version=version,
                 started_ms=self.started_ms if self.state is State.ONGOING else now_ms,

@@ -120,18 +120,52 @@ def test_an_open_transaction_is_aborted_and_its_producer_fenced_when_another_com
         script.add(old, P0)
 
 
-def test_a_fenced_producer_cannot_pass_its_own_end_off_as_a_retry(script: Script) -> None:
+def test_a_fenced_producer_may_abort_what_was_aborted_but_never_commit_it(script: Script) -> None:
+    """As Apache Kafka 4.3.1 answers: who comes with the epoch before is told how its transaction ended."""
     old = script.begin()
     script.add(old, P0)
     script.end(old, version=NEW)
     old = Producer(old.id, old.epoch + 1)
     script.add(old, P0)
     script.init()
-    with pytest.raises(ProducerFenced):
+    with pytest.raises(ConcurrentTransactions):
         script.prepare(old, commit=False, version=NEW)
     script.complete()
+    with pytest.raises(InvalidTxnState):
+        script.prepare(old, commit=True, version=NEW)
+    assert script.prepare(old, commit=False, version=NEW) == Producer(old.id, old.epoch + 1)
+    for commit in (True, False):
+        with pytest.raises(ProducerFenced):
+            script.prepare(old, commit=commit, version=OLD)
+    script.begin()
     with pytest.raises(ProducerFenced):
         script.prepare(old, commit=False, version=NEW)
+
+
+def test_a_producer_that_aborts_its_own_open_transaction_by_starting_anew_asks_twice(script: Script) -> None:
+    mine = script.begin()
+    script.add(mine, P0)
+    assert script.init(given=mine) is None
+    script.complete()
+    assert script.init(given=mine) == Producer(mine.id, mine.epoch + 1), "the raised epoch is its own"
+    assert script.init(given=mine) == Producer(mine.id, mine.epoch + 1)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_each_generation_repeats_only_its_own_end(script: Script, commit: bool) -> None:
+    first = script.begin()
+    script.add(first, P0)
+    script.end(first, commit=commit, version=OLD)
+    assert script.prepare(first, commit=commit, version=OLD) == first
+    with pytest.raises(InvalidTxnState):
+        script.prepare(first, commit=True, version=NEW)
+    second = script.end(first, commit=False, version=NEW)
+    assert second == Producer(first.id, first.epoch + 1), "nothing was open: a fresh epoch"
+    with pytest.raises(ProducerFenced):
+        script.prepare(first, commit=False, version=OLD)
+    assert script.prepare(second, commit=False, version=OLD) == second
+    with pytest.raises(InvalidTxnState):
+        script.prepare(second, commit=True, version=OLD)
 
 
 def test_a_producer_that_goes_on_after_an_error_keeps_its_id(script: Script) -> None:
