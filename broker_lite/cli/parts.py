@@ -39,6 +39,11 @@ def add_bootstrap(parser: argparse.ArgumentParser) -> None:
         help="a broker, or several separated by commas (default: $BROKER_LITE_BOOTSTRAP or localhost:9092)",
     )
     parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="Kafka's client properties: security.protocol, sasl.mechanism, sasl.jaas.config, ssl.* as PEM",
+    )
+    parser.add_argument(
         "--timeout", metavar="SECONDS", type=seconds, default=10.0, help="how long to wait for an answer (default: 10)"
     )
 
@@ -49,8 +54,14 @@ def talk(args: argparse.Namespace, work: Callable[[Client], Awaitable[int]]) -> 
 
     from broker_lite.client.client import Client
 
+    access = None
+    if args.command_config is not None:
+        from broker_lite.client.access import access_from
+
+        access = access_from(args.command_config)
+
     async def main() -> int:
-        async with await Client.connect(args.bootstrap, timeout=args.timeout) as client:
+        async with await Client.connect(args.bootstrap, timeout=args.timeout, access=access) as client:
             return await work(client)
 
     try:

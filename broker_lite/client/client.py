@@ -22,6 +22,7 @@ from typing import TypeVar
 
 import anyio
 
+from broker_lite.client.access import Access
 from broker_lite.client.connection import Connection, Unreachable
 from broker_lite.client.partitioner import partition_for
 from broker_lite.client.views import FoundOffset, Produced, TopicView, parse_bootstrap, refused, view_of
@@ -69,8 +70,9 @@ _LONGEST_PAUSE = 0.5
 
 
 class Client:
-    def __init__(self, first: Connection, *, client_id: str, timeout: float) -> None:
+    def __init__(self, first: Connection, *, client_id: str, timeout: float, access: Access | None = None) -> None:
         self.timeout = timeout
+        self._access = access
         self.cluster_id: str | None = None
         self.controller_id = -1
         self.addresses: dict[int, tuple[str, int]] = {}
@@ -81,16 +83,18 @@ class Client:
         self._turn = itertools.count()
 
     @classmethod
-    async def connect(cls, bootstrap: str, *, client_id: str = "broker-lite", timeout: float = 10.0) -> Client:
+    async def connect(
+        cls, bootstrap: str, *, client_id: str = "broker-lite", timeout: float = 10.0, access: Access | None = None
+    ) -> Client:
         """Talk to the first of `HOST:PORT,HOST:PORT…` that answers."""
         failed: list[str] = []
         for host, port in parse_bootstrap(bootstrap):
             try:
-                first = await Connection.open(host, port, client_id=client_id, timeout=timeout)
+                first = await Connection.open(host, port, client_id=client_id, timeout=timeout, access=access)
             except Unreachable as error:
                 failed.append(str(error))
                 continue
-            return cls(first, client_id=client_id, timeout=timeout)
+            return cls(first, client_id=client_id, timeout=timeout, access=access)
         raise Unreachable("; ".join(failed))
 
     async def __aenter__(self) -> Client:
@@ -118,9 +122,11 @@ class Client:
         """The highest version that the first broker and we know. UnsupportedVersion if there is none."""
         return self._first.version_for(request)
 
-    async def request(self, message: object, answer: type[R], *, within: float | None = None) -> R:
+    async def request(
+        self, message: object, answer: type[R], *, at_most: int | None = None, within: float | None = None
+    ) -> R:
         """Ask any broker."""
-        return await self._first.request(message, answer, within=within)
+        return await self._first.request(message, answer, at_most=at_most, within=within)
 
     async def to_node(self, node: int) -> Connection:
         """The connection to one broker, opened if need be."""
@@ -131,7 +137,9 @@ class Client:
             if node not in self.addresses:
                 raise Unreachable(f"broker {node} is not in the cluster's metadata")
             host, port = self.addresses[node]
-            connection = await Connection.open(host, port, client_id=self._client_id, timeout=self.timeout)
+            connection = await Connection.open(
+                host, port, client_id=self._client_id, timeout=self.timeout, access=self._access
+            )
             self._connections[node] = connection
         return connection
 
@@ -231,7 +239,9 @@ class Client:
             done.append(await self.produce_batch(topic, index, batch, acks=acks))
         return done
 
-    async def produce_batch(self, topic: str, partition: int, batch: bytes, *, acks: int = -1) -> Produced:
+    async def produce_batch(
+        self, topic: str, partition: int, batch: bytes, *, acks: int = -1, transactional_id: str | None = None
+    ) -> Produced:
         """Write a batch that is built already."""
 
         async def attempt() -> Produced:
@@ -239,6 +249,7 @@ class Client:
             topic_id = (await self.topic(topic)).topic_id
             part = PartitionProduceData(index=partition, records=memoryview(batch))
             ask = ProduceRequest(
+                transactional_id=transactional_id,
                 acks=acks,
                 timeout_ms=int(self.timeout * 1000),
                 topic_data=[TopicProduceData(name=topic, topic_id=topic_id, partition_data=[part])],

@@ -13,14 +13,17 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 import anyio
-from anyio.abc import SocketStream
+from anyio.abc import ByteStream
 
 from broker_lite import __version__
-from broker_lite.errors import ErrorCode, Malformed, UnsupportedVersion
+from broker_lite.client.access import Access, Login
+from broker_lite.errors import ErrorCode, Malformed, UnsupportedVersion, refusal
 from broker_lite.wire.codec import decode, encode_bytes
 from broker_lite.wire.headers import RequestHeader, request_header, request_is_flexible, response_is_flexible
 from broker_lite.wire.messages import modules
+from broker_lite.wire.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker_lite.wire.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from broker_lite.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from broker_lite.wire.primitives import skip_tags
 from broker_lite.wire.schema import spec_of
 
@@ -37,7 +40,7 @@ class Unreachable(Exception):
 class Connection:
     """Use `Connection.open`; then `request` and in the end `close`."""
 
-    def __init__(self, stream: SocketStream, address: str, client_id: str, timeout: float) -> None:
+    def __init__(self, stream: ByteStream, address: str, client_id: str, timeout: float) -> None:
         self.address = address
         self.closed = False
         self.versions: Mapping[int, range] = {}
@@ -52,11 +55,13 @@ class Connection:
         self._received = bytearray()
 
     @classmethod
-    async def open(cls, host: str, port: int, *, client_id: str, timeout: float) -> Connection:
+    async def open(
+        cls, host: str, port: int, *, client_id: str, timeout: float, access: Access | None = None
+    ) -> Connection:
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
             with anyio.fail_after(timeout):
-                stream = await anyio.connect_tcp(host, port)
+                stream = await _connect(host, port, access)
         except TimeoutError:
             raise Unreachable(f"{address} did not take the connection within {timeout:g} s") from None
         except OSError as error:
@@ -64,6 +69,8 @@ class Connection:
         connection = cls(stream, address, client_id, timeout)
         try:
             await connection._negotiate()
+            if access is not None and access.login is not None:
+                await connection._log_in(access.login)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await connection.close()
@@ -86,6 +93,25 @@ class Connection:
         self.versions = {
             key: range(low, high + 1) for key, (low, high) in self.offered.items() if key in known and low <= high
         }
+
+    async def _log_in(self, login: Login) -> None:
+        """SaslHandshake, then SaslAuthenticate as often as the mechanism takes. SaslAuthenticationFailed if refused."""
+        chosen = await self.request(SaslHandshakeRequest(mechanism=login.mechanism), SaslHandshakeResponse)
+        if chosen.error_code:
+            offered = ", ".join(chosen.mechanisms)
+            raise refusal(
+                ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"{self.address} takes {offered}, not {login.mechanism}"
+            )
+        exchange = login.begin()
+        said = next(exchange)
+        while True:
+            answer = await self.request(SaslAuthenticateRequest(auth_bytes=said), SaslAuthenticateResponse)
+            if answer.error_code:
+                raise refusal(ErrorCode.SASL_AUTHENTICATION_FAILED, answer.error_message or "the log-in was refused")
+            try:
+                said = exchange.send(bytes(answer.auth_bytes))
+            except StopIteration:
+                return
 
     def version_for(self, request: type, at_most: int | None = None) -> int:
         """The highest version of `request` that both sides know. UnsupportedVersion if there is none."""
@@ -180,6 +206,13 @@ class Connection:
 
 class BrokenAnswer(OSError):
     """The other side does not speak Kafka."""
+
+
+async def _connect(host: str, port: int, access: Access | None) -> ByteStream:
+    if access is None or access.tls is None:
+        return await anyio.connect_tcp(host, port)
+    name = host if access.tls.check_hostname else None
+    return await anyio.connect_tcp(host, port, ssl_context=access.tls, tls_hostname=name, tls_standard_compatible=False)
 
 
 def _reason(error: BaseException) -> str:
