@@ -17,8 +17,9 @@ from broker_lite.coordinator.groups.coordinator import Groups
 from broker_lite.errors import BrokerError, Malformed
 from broker_lite.ids import Offset
 from broker_lite.partition.partition import Partition
-from broker_lite.records.batch import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL, Batch
+from broker_lite.records.batch import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, Batch
 from broker_lite.records.control import read_marker
+from broker_lite.records.legacy import MAGIC_AT, as_batch
 from broker_lite.records.record import records_of
 from broker_lite.wire.primitives import read_varint
 
@@ -59,7 +60,10 @@ class Replay:
     def _piece(self, data: bytes) -> int:
         """Whole batches; returns the offset after the last."""
         pos, after = 0, 0
-        while pos + HEADER_SIZE <= len(data):
+        while pos < len(data):
+            if data[pos + MAGIC_AT] < MAGIC:
+                after, pos = self._old(data, pos)
+                continue
             fields = HEADER.unpack_from(data, pos)
             base, stop = fields[0], pos + LOG_OVERHEAD + fields[1]
             after = base + fields[6] + 1
@@ -72,6 +76,14 @@ class Replay:
                 self._plain(data, pos + HEADER_SIZE, base, fields[12])
             pos = stop
         return after
+
+    def _old(self, data: bytes, pos: int) -> tuple[int, int]:
+        """A message from before there were batches, in a folder of a Kafka that is as old; the offset after it, too."""
+        stop = pos + LOG_OVERHEAD + int.from_bytes(data[pos + 8 : pos + LOG_OVERHEAD], "big")
+        batch = as_batch(data[pos:stop])
+        self.count += batch.count
+        self._special(batch)
+        return batch.next_offset, stop
 
     def _plain(self, data: bytes, pos: int, base: int, count: int) -> None:
         noted = self._noted
