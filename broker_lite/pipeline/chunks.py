@@ -17,8 +17,8 @@ from broker_lite.records.batch import HEADER_SIZE, LOG_OVERHEAD
 CHUNK = 8 << 20
 
 
-def chunks(file: Reading, where: str, *, start: int, end: int, last: bool, chunk: int = CHUNK) -> Iterator[Batches]:
-    """Batches from byte `start` on whose first offset is before `end`. `last`: no segment follows.
+def chunks(file: Reading, where: str, *, start: int, end: int, chunk: int = CHUNK) -> Iterator[Batches]:
+    """Batches from byte `start` on whose first offset is before `end`.
 
     Where `fault` is set, the next piece begins at the next sound batch.
     """
@@ -26,7 +26,7 @@ def chunks(file: Reading, where: str, *, start: int, end: int, last: bool, chunk
     while position < file.size:
         found = scan(file.at(position, min(chunk, file.size - position)), where, origin=position, before=end)
         if not len(found) and found.fault is None and not _reaches(found, end):
-            large = _one_large(file, where, position, end, last=last)
+            large = _one_large(file, where, position, end)
             if large is None:
                 return
             found = large
@@ -36,7 +36,7 @@ def chunks(file: Reading, where: str, *, start: int, end: int, last: bool, chunk
         position += found.end
         if found.fault is not None:
             position = _search(file, position, above, chunk)
-        elif _reaches(found, end):
+        elif above + 1 >= end or _reaches(found, end):
             return
 
 
@@ -46,7 +46,7 @@ def _reaches(found: Batches, end: int) -> bool:
     return len(head) == 17 and head[16] == 2 and int.from_bytes(head[:8], "big", signed=True) >= end
 
 
-def _one_large(file: Reading, where: str, position: int, end: int, *, last: bool) -> Batches | None:
+def _one_large(file: Reading, where: str, position: int, end: int) -> Batches | None:
     """The batch at `position`, which is longer than a chunk or than the file; None if the log ends here."""
     head = file.at(position, LOG_OVERHEAD)
     offset = int.from_bytes(head[:8], "big", signed=True)
@@ -54,7 +54,7 @@ def _one_large(file: Reading, where: str, position: int, end: int, *, last: bool
     left = file.size - position
     if 0 < size <= left:
         return scan(file.at(position, size), where, origin=position, before=end)
-    if last and offset >= end:
+    if offset >= end:
         return None
     cut = scan(b"", where, origin=position)
     cut.fault = CutBatch(where, position, f"a batch of {size} bytes is cut: {left} are left in the file")

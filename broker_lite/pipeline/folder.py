@@ -24,7 +24,7 @@ from broker_lite.log import layout
 from broker_lite.pipeline.arrowlog import records
 from broker_lite.pipeline.chunks import CHUNK, chunks
 from broker_lite.pipeline.committed import Aborted, Transactions
-from broker_lite.pipeline.errors import NotThere
+from broker_lite.pipeline.errors import DataLost, NotThere
 from broker_lite.pipeline.scan import Batches
 from broker_lite.pipeline.store import Found, Store
 
@@ -131,11 +131,13 @@ class Folder:
                 continue
             if base >= end:
                 return
-            with self.store.open(f"{folder}/{one.name}") as file:
+            try:
+                opened = self.store.open(f"{folder}/{one.name}")
+            except FileNotFoundError:
+                raise DataLost(f"{self.place}/{folder}/{one.name} was removed while it was to be read") from None
+            with opened as file:
                 start = self._position(folder, base, first)
-                yield from chunks(
-                    file, f"{folder}/{one.name}", start=start, end=end, last=after == _FAR, chunk=self._chunk
-                )
+                yield from chunks(file, f"{folder}/{one.name}", start=start, end=end, chunk=self._chunk)
 
     def _index(self, folder: str, base: int) -> tuple[list[int], list[int]]:
         name = f"{folder}/{layout.file_name(base, layout.INDEX)}"
@@ -212,7 +214,7 @@ class Folder:
             return None
         for name in names:
             with self.store.open(f"{JOURNAL}/{name}") as file:
-                for piece in chunks(file, f"{JOURNAL}/{name}", start=0, end=_FAR, last=True):
+                for piece in chunks(file, f"{JOURNAL}/{name}", start=0, end=_FAR):
                     if piece.fault is not None:
                         break
                     for rows in records(piece):

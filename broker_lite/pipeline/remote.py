@@ -137,8 +137,8 @@ class Remote:
 
     def chunks(
         self, partition: TopicPartition, first: int, end: int, *, committed: bool, fail_on_loss: bool = True
-    ) -> Iterator[tuple[Batches, Mask]]:
-        """(batches, which of them are to be seen) for offsets from `first` to before `end`."""
+    ) -> Iterator[tuple[Batches, Mask, int]]:
+        """(batches, which are to be seen, the first offset that is) for offsets from `first` to before `end`."""
         where = f"{partition.topic}-{partition.partition} at {self.place}"
         position, until = first, time.monotonic() + self._patience
         while position < end:
@@ -162,7 +162,7 @@ class Remote:
                     raise DataLost(f"{where}: nothing came from offset {position} on, though {end} was promised")
                 continue
             until = time.monotonic() + self._patience
-            yield found, _seen(found, part.aborted_transactions if committed else None)
+            yield found, _seen(found, part.aborted_transactions if committed else None), position
             position = int(found.last_offset[-1]) + 1
 
     def _fetch(self, partition: TopicPartition, offset: int, *, committed: bool) -> PartitionData:

@@ -59,8 +59,8 @@ class Slice:
     def of(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
-    def pieces(self) -> Iterator[tuple[Batches, Mask]]:
-        """(batches, which of them are to be seen)."""
+    def pieces(self) -> Iterator[tuple[Batches, Mask, int]]:
+        """(batches, which of them are to be seen, the first offset that is)."""
         with self.place.opened() as source:
             if isinstance(source, Remote):
                 yield from source.chunks(
@@ -74,35 +74,33 @@ class Slice:
                     f"the log begins at {start}"
                 )
             for found in source.chunks(self.of, max(self.first, start), self.end):
-                yield found, not_aborted(found, self.aborted)
+                yield found, not_aborted(found, self.aborted), max(self.first, start)
 
     def rows(self, columns: Collection[str] = tuple(RECORDS.names)) -> Iterator[pa.RecordBatch | Damaged]:
         """Records; and, where damage is not an error, a word on each batch that was left out for it."""
-        for found, keep in self.pieces():
+        for found, keep, first in self.pieces():
             sound = found.sound()
             if self.on_corrupt == "fail":
-                yield from records(found, keep=keep, sound=sound, first=self.first, end=self.end, columns=columns)
+                yield from records(found, keep=keep, sound=sound, first=first, end=self.end, columns=columns)
                 if found.fault is not None:
                     raise found.fault
             else:
-                yield from self._what_is_sound(found, keep, sound, columns)
+                yield from self._what_is_sound(found, keep, sound, first, columns)
 
     def _what_is_sound(
-        self, found: Batches, keep: Mask, sound: Mask, columns: Collection[str]
+        self, found: Batches, keep: Mask, sound: Mask, first: int, columns: Collection[str]
     ) -> Iterator[pa.RecordBatch | Damaged]:
-        inside = (found.last_offset >= self.first) & (found.base_offset < self.end)
+        inside = (found.last_offset >= first) & (found.base_offset < self.end)
         for index in np.flatnonzero(inside & ~sound).tolist():
             yield found.wrong_checksum(index)
         good = keep & sound
         try:
-            yield from list(records(found, keep=good, sound=sound, first=self.first, end=self.end, columns=columns))
+            yield from list(records(found, keep=good, sound=sound, first=first, end=self.end, columns=columns))
         except Damaged:
             for index in np.flatnonzero(good & inside).tolist():
                 only = np.arange(len(found)) == index
                 try:
-                    yield from list(
-                        records(found, keep=only, sound=sound, first=self.first, end=self.end, columns=columns)
-                    )
+                    yield from list(records(found, keep=only, sound=sound, first=first, end=self.end, columns=columns))
                 except Damaged as error:
                     yield error
         if found.fault is not None:

@@ -195,9 +195,9 @@ class HeaderReader(BatchReader):
         ]
         types = dict(fields)
         schema = pa.schema([(name, types[name]) for name in self._names])
-        for found, _ in part.pieces():
+        for found, _, first in part.pieces():
             rows = batch_rows(found)
-            rows = rows.filter(pc.greater_equal(rows["last_offset"], part.first))
+            rows = rows.filter(pc.greater_equal(rows["last_offset"], first))
             constant = {"topic": part.topic, "partition": part.partition, "fault": None}
             made = [
                 pa.repeat(pa.scalar(constant[name], types[name]), len(rows)) if name in constant else rows[name]
