@@ -10,6 +10,9 @@ Versions
     10   topic ids
     12   topics by id
     13   a top-level error
+
+The answer that names all topics is kept, bytes and all, until a topic changes: with ten thousand topics it takes a good
+part of a second to make, and every console asks for it again and again.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from broker_lite.broker.topics import Topic
 from broker_lite.config import broker as keys
 from broker_lite.errors import BrokerError, ErrorCode, InvalidRequest
 from broker_lite.ids import NO_TOPIC_ID, TopicId, check_topic_name
+from broker_lite.wire.codec import encode
 from broker_lite.wire.messages.k03_metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -31,17 +35,48 @@ from broker_lite.wire.messages.k03_metadata import (
 
 _FIRST_BY_ID = 12
 _FIRST_WITH_NULL = 1
+_MOST_KEPT = 16
 
 
 @serves(MetadataRequest, versions="0-13")
 def metadata(ctx: Context, req: MetadataRequest) -> MetadataResponse:
-    broker = ctx.broker
-    node = ctx.advertised()
-    operations = TOPIC_OPERATIONS if req.include_topic_authorized_operations else NOT_ASKED
     if req.topics is None or (ctx.version < _FIRST_WITH_NULL and not req.topics):
-        topics = [_describe(ctx, topic, operations) for topic in broker.topics]
-    else:
-        topics = [_answer(ctx, asked, req.allow_auto_topic_creation, operations) for asked in _once(req.topics)]
+        if ctx.broker.acls.on or ctx.broker.quotas.active:  # then it is not the same for everybody
+            return _response(ctx, req, _all(ctx, req))
+        return _kept(ctx, req)
+    operations = _operations(req)
+    topics = [_answer(ctx, asked, req.allow_auto_topic_creation, operations) for asked in _once(req.topics)]
+    return _response(ctx, req, topics)
+
+
+def _kept(ctx: Context, req: MetadataRequest) -> MetadataResponse:
+    kept, now = ctx.broker.kept, ctx.broker.topics.version
+    asked = (
+        ctx.version,
+        ctx.advertised(),
+        req.include_topic_authorized_operations,
+        req.include_cluster_authorized_operations,
+    )
+    found = kept.get(asked)
+    if found is None or found[0] != now:
+        if len(kept) >= _MOST_KEPT:
+            kept.clear()
+        response = _response(ctx, req, _all(ctx, req))
+        found = kept[asked] = (now, response, encode(response, ctx.version))
+    _, response, ctx.kept = found
+    return response
+
+
+def _all(ctx: Context, req: MetadataRequest) -> list[MetadataResponseTopic]:
+    return [_describe(ctx, topic, _operations(req)) for topic in ctx.broker.topics]
+
+
+def _operations(req: MetadataRequest) -> int:
+    return TOPIC_OPERATIONS if req.include_topic_authorized_operations else NOT_ASKED
+
+
+def _response(ctx: Context, req: MetadataRequest, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+    broker, node = ctx.broker, ctx.advertised()
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)],
         cluster_id=broker.cluster_id,

@@ -41,21 +41,27 @@ from broker_lite.wire.messages.k19_create_topics import (
 )
 
 DEFAULT = -1
+_FIRST_WITH_CONFIGS = 5
 _FIRST_WITH_STRICT_QUOTA = 6
 MOST_PARTITIONS_A_REQUEST = 10_000
+
+Shown = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
 
 
 @serves(CreateTopicsRequest, versions="0-7")
 def create_topics(ctx: Context, req: CreateTopicsRequest) -> CreateTopicsResponse:
     named = Counter(topic.name for topic in req.topics)
+    shown: Shown = {}
     results = [
-        _create(ctx, req, topic, twice=named[topic.name] > 1)
+        _create(ctx, req, topic, shown, twice=named[topic.name] > 1)
         for topic in {topic.name: topic for topic in req.topics}.values()
     ]
     return CreateTopicsResponse(topics=results)
 
 
-def _create(ctx: Context, req: CreateTopicsRequest, asked: CreatableTopic, *, twice: bool) -> CreatableTopicResult:
+def _create(
+    ctx: Context, req: CreateTopicsRequest, asked: CreatableTopic, shown: Shown, *, twice: bool
+) -> CreatableTopicResult:
     topics = ctx.broker.topics
     try:
         if req.timeout_ms <= 0:
@@ -66,12 +72,12 @@ def _create(ctx: Context, req: CreateTopicsRequest, asked: CreatableTopic, *, tw
         count = _partition_count(ctx, asked)
         settings = topics.check_new(asked.name, count, configs)
         if req.validate_only:
-            return _result(asked.name, new_topic_id(), count, settings)
+            return _result(asked.name, new_topic_id(), count, _shown(ctx, settings, shown))
         mutate(ctx, count, strict_from=_FIRST_WITH_STRICT_QUOTA)
         topic = topics.create(asked.name, count, configs)
     except BrokerError as error:
         return CreatableTopicResult(name=asked.name, error_code=error.code, error_message=error.message, configs=[])
-    return _result(asked.name, topic.id, count, settings)
+    return _result(asked.name, topic.id, count, _shown(ctx, settings, shown))
 
 
 def _configs(asked: CreatableTopic) -> dict[str, str]:
@@ -131,14 +137,26 @@ def check_assignment(node_id: int, broker_ids: list[int]) -> None:
             )
 
 
-def _result(name: str, topic_id: TopicId, partitions: int, settings: TopicSettings) -> CreatableTopicResult:
+def _result(
+    name: str, topic_id: TopicId, partitions: int, configs: list[CreatableTopicConfigs]
+) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
         topic_id=topic_id,
         error_message=None,
         num_partitions=partitions,
         replication_factor=1,
-        configs=[
+        configs=configs,
+    )
+
+
+def _shown(ctx: Context, settings: TopicSettings, shown: Shown) -> list[CreatableTopicConfigs]:
+    """Everything that a topic is configured to; made once for a thousand topics that are configured alike."""
+    if ctx.version < _FIRST_WITH_CONFIGS:
+        return []
+    said = tuple(sorted(settings.overrides.items()))
+    if said not in shown:
+        shown[said] = [
             CreatableTopicConfigs(
                 name=entry.name,
                 value=entry.value,
@@ -147,5 +165,5 @@ def _result(name: str, topic_id: TopicId, partitions: int, settings: TopicSettin
                 is_sensitive=entry.sensitive,
             )
             for entry in topic_entries(settings)
-        ],
-    )
+        ]
+    return shown[said]

@@ -113,6 +113,8 @@ class Context:
     """Seconds that the loop had to do with it."""
     owed: float = 0.0
     """Seconds of silence."""
+    kept: list[Piece] | None = None
+    """The response's bytes, where a handler has them already."""
 
     def advertised(self) -> Node:
         """This broker, at the address that this client can reach."""
@@ -325,7 +327,7 @@ def _reply(route: _Route, ctx: Context, response: object) -> Answer:
 
 
 def _written(route: _Route, ctx: Context, response: object) -> Answer:
-    pieces = encode(response, route.version)
+    pieces = encode(response, route.version) if ctx.kept is None else list(ctx.kept)
     size = route.header_size + sum(map(len, pieces))
     first = pieces[0]
     assert isinstance(first, bytes), f"{route.served.name} does not start with its own bytes"

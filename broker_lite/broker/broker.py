@@ -13,9 +13,9 @@ import anyio
 import anyio.abc
 import structlog
 
-from broker_lite.broker.adoption import adopt
 from broker_lite.broker.acls import KIND as ACL
 from broker_lite.broker.acls import Acls
+from broker_lite.broker.adoption import adopt
 from broker_lite.broker.configs import KIND as CONFIG
 from broker_lite.broker.configs import Configs
 from broker_lite.broker.data_folder import DataFolder
@@ -46,6 +46,8 @@ from broker_lite.errors import BrokerError, StartRefused, StorageFailed
 from broker_lite.ids import GROUP_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
 from broker_lite.log.disk import MemoryDisk, RealDisk
 from broker_lite.partition.partition import Partition
+from broker_lite.wire.codec import Piece
+from broker_lite.wire.messages.k03_metadata import MetadataResponse
 
 log = structlog.get_logger()
 
@@ -72,6 +74,8 @@ class Broker:
         self.users = Users(self._write)
         self.acls = Acls(self.settings, self._write)
         self.quotas = Quotas(self._write, clock.monotonic)
+        self.kept: dict[tuple[object, ...], tuple[int, MetadataResponse, list[Piece]]] = {}
+        """Answers that name all topics, with the version of the catalogue that they tell of."""
         self.metrics: Metrics | None = None
         """Somebody who wants to know."""
         self.groups = GroupCoordinator(self)

@@ -251,6 +251,7 @@ class Topics:
     def _open(self, topic: Topic, index: int) -> Partition:
         partition = self._folders.open(TopicPartition(topic.name, index), topic.id, topic.settings)
         self._partitions[topic.name, index] = partition
+        self.version += 1  # it has a new leader epoch
         return partition
 
 

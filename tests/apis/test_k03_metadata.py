@@ -47,6 +47,22 @@ async def test_all_topics_are_null_and_in_version_0_an_empty_list(talk: Talk) ->
     assert (await ask(talk)).topics == []
 
 
+async def test_the_answer_for_all_topics_is_kept_until_something_changes(talk: Talk) -> None:
+    frame = talk.frame(MetadataRequest(topics=None), 12)
+    first = await talk.ask_raw(frame)
+    assert len(talk.broker.kept) == 1
+    assert await talk.ask_raw(frame) == first
+    talk.broker.topics.create("v", 3, {})
+    everything = await talk.ask(MetadataRequest(topics=None), 12, MetadataResponse)
+    assert {topic.name: len(topic.partitions) for topic in everything.topics}["v"] == 3
+    known = talk.broker.topics.get("v")
+    assert known is not None
+    talk.broker.delete_topic(known)
+    everything = await talk.ask(MetadataRequest(topics=None), 12, MetadataResponse)
+    assert {topic.name for topic in everything.topics} == {"t", "u"}
+    assert len(talk.broker.kept) == 1
+
+
 async def test_a_missing_topic_is_created_if_the_client_and_the_broker_want_it(talk: Talk) -> None:
     (topic,) = (await ask(talk, "new", create=False)).topics
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
