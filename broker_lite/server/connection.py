@@ -52,6 +52,8 @@ RECEIVE = 262_144
 TURN = 1_048_576
 """Written for one connection before the others get their turn."""
 HIGH_WATER = 65_536
+LAST_WORDS = 0.1
+"""Seconds between a refused log-in's answer and the end of its connection."""
 LINGER = 30.0
 """Seconds for the last bytes of a closing connection to leave."""
 
@@ -310,7 +312,9 @@ class Connection(asyncio.BufferedProtocol):
         """Somebody is not let in, or is: then frames may be larger, and nobody stands in the way any more if the log-in
         is good for ever."""
         if gate.failed is not None:
-            self._refuse(gate.failed)
+            # Some clients forget an answer that comes together with the end of the connection.
+            self._complain(gate.failed)
+            asyncio.get_running_loop().call_later(LAST_WORDS, self._close)
         elif gate.max_frame is None:
             self._max_frame = self._shared.limits.request_max_bytes
             if gate.open_for_ever:
@@ -373,6 +377,10 @@ class Connection(asyncio.BufferedProtocol):
         self._refuse(reason)
 
     def _refuse(self, reason: str) -> None:
+        self._complain(reason)
+        self._close()
+
+    def _complain(self, reason: str) -> None:
         if not self._closing and self._shared.complaints.may_log(self.facts.peer[0]):
             log.info(
                 "connection.refused",
@@ -380,7 +388,6 @@ class Connection(asyncio.BufferedProtocol):
                 listener=self.facts.listener,
                 reason=_printable(reason),
             )
-        self._close()
 
     def _bug(self) -> None:
         """Called in an `except`. What is half written cannot be mended, so nothing more is sent."""

@@ -118,6 +118,8 @@ class Gate:
             if self._expires is None:
                 return self._answer(facts, frame)
             return self._inside_for_a_time(facts, frame)
+        if self.failed is not None:
+            raise Malformed("a request after a log-in that was refused")
         self._frames += 1
         if self._frames > MOST_FRAMES:
             raise Malformed(f"more than {MOST_FRAMES} requests before a log-in was complete")

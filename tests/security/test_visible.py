@@ -1,4 +1,4 @@
-"""What somebody sees who may do some things: parts of requests are answered, the rest refused, the hidden stays hidden."""
+"""What somebody sees who may do some things: parts of requests are answered, the rest refused, nothing hidden shown."""
 
 from __future__ import annotations
 
