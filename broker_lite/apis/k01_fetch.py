@@ -23,7 +23,7 @@ from collections.abc import Awaitable
 from broker_lite.apis.registry import Context, serves
 from broker_lite.broker.fetch_sessions import Plan, Want, WantKey
 from broker_lite.broker.fetching import Appetite, Fetch, Fetched, release
-from broker_lite.broker.old_fetching import OldFetch
+from broker_lite.broker.old_fetching import OldFetch, as_batches
 from broker_lite.config import broker as keys
 from broker_lite.config.topic import COMPRESSION_TYPE
 from broker_lite.errors import ErrorCode
@@ -68,12 +68,18 @@ def fetch(ctx: Context, req: FetchRequest) -> FetchResponse | Awaitable[FetchRes
         return _wait(ctx, plan, OldFetch(broker, plan.wants, appetite, version=ctx.version).run())
     results = Fetch(broker, plan.wants, appetite).run()
     if isinstance(results, list):
+        if any(fetched.old for fetched in results):
+            return _wait(ctx, plan, as_batches(results))
         return _response(ctx, plan, results)
-    return _wait(ctx, plan, results)
+    return _wait_for_batches(ctx, plan, results)
 
 
 async def _wait(ctx: Context, plan: Plan, results: Awaitable[list[Fetched]]) -> FetchResponse:
     return _response(ctx, plan, await results)
+
+
+async def _wait_for_batches(ctx: Context, plan: Plan, results: Awaitable[list[Fetched]]) -> FetchResponse:
+    return _response(ctx, plan, await as_batches(await results))
 
 
 def _wants(req: FetchRequest) -> list[Want]:

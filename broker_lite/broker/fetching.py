@@ -35,6 +35,8 @@ class Fetched:
     """Bytes only where they had to be converted."""
     aborted: list[AbortedTxn] | None = None
     diverging: tuple[int, int] | None = None
+    old: bool = False
+    """There may be messages of magic 0 or 1 among the records."""
 
 
 @dataclass(slots=True)
@@ -127,7 +129,13 @@ class Fetch:
         except BrokerError as error:
             return Fetched(want, error.code)
         return Fetched(
-            want, high=read.high, stable=read.stable, start=read.start, records=read.records, aborted=read.aborted
+            want,
+            high=read.high,
+            stable=read.stable,
+            start=read.start,
+            records=read.records,
+            aborted=read.aborted,
+            old=want.offset < partition.old_until,
         )
 
     def _find(self, want: Want) -> Partition:

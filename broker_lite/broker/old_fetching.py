@@ -23,7 +23,9 @@ from broker_lite.broker.fetching import Appetite, Fetch, Fetched, release
 from broker_lite.errors import BrokerError, ErrorCode
 from broker_lite.log.scan import whole
 from broker_lite.log.slice import FileSlice
+from broker_lite.records.batch import MAGIC
 from broker_lite.records.downconvert import down_convert
+from broker_lite.records.legacy import as_batch
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
@@ -115,6 +117,26 @@ class OldFetch:
                 raise
             behind = max(behind, step.last + 1)
         return b"".join(out), None if out else behind
+
+
+async def as_batches(results: list[Fetched]) -> list[Fetched]:
+    """For readers who need know nothing of the old days: messages that an old Kafka left on disk become batches."""
+    for fetched in results:
+        raw = fetched.records
+        if fetched.old and isinstance(raw, FileSlice):
+            try:
+                fetched.records = await anyio.to_thread.run_sync(_batches, raw)
+            except BrokerError:
+                continue  # it goes out as it lies there, and the reader may say what is wrong with it
+            raw.release()
+    return results
+
+
+def _batches(raw: FileSlice) -> bytes:
+    """In a thread."""
+    return b"".join(
+        body if step.magic == MAGIC else as_batch(body).buf for step, body in whole(_Readable(raw), 0, len(raw))
+    )
 
 
 class _Readable:

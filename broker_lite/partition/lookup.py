@@ -13,7 +13,7 @@ from broker_lite.log.layout import AbortedTxn
 from broker_lite.log.log import Log
 from broker_lite.log.scan import Step, steps
 from broker_lite.log.slice import FileSlice
-from broker_lite.records.batch import Batch
+from broker_lite.records.batch import MAGIC, Batch
 from broker_lite.records.record import records_of
 
 Found = tuple[Offset, int, LeaderEpoch]
@@ -45,6 +45,19 @@ def by_max_time(log: Log, limit: Offset) -> Found | None:
     batch = log.batch_at(last)
     found = None if batch is None else _first_in(batch, timestamp, log.start)
     return found if found is not None and found[0] < limit else None
+
+
+def old_until(log: Log) -> Offset:
+    """Where the first segment begins that begins with a batch: only before it are there messages of magic 0 and 1."""
+    until = Offset(0)
+    for segment in log.segments:
+        try:
+            if not segment.size or segment.header(0).magic == MAGIC:
+                break
+        except (BrokerError, OSError):
+            break
+        until = Offset(segment.next_offset)
+    return until
 
 
 def _newest(log: Log) -> Step | None:

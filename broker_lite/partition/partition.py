@@ -75,6 +75,7 @@ class Partition:
         self._state = state
         self._snapshot_at = -1
         self._expired_ms = 0
+        self._old_until: Offset | None = None
         log.on_roll = self._snapshot
 
     @classmethod
@@ -243,6 +244,13 @@ class Partition:
         if committed:
             aborted = [] if records is None else lookup.aborted_in(self.log, records, offset, limit)
         return Read(records, offsets.high, offsets.stable, offsets.start, aborted)
+
+    @property
+    def old_until(self) -> Offset:
+        """Before this offset there may be messages from before there were batches. Nobody writes such any more."""
+        if self._old_until is None:
+            self._old_until = lookup.old_until(self.log)
+        return self._old_until
 
     def offset_by_time(self, timestamp: int, *, committed: bool) -> tuple[Offset, int, LeaderEpoch] | None:
         """The first record that is not older, its time and its epoch; None if readers cannot see one."""
