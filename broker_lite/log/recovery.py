@@ -137,8 +137,8 @@ def _scan(opened: Opened, disk: Disk, folder: Path, point: int, *, consecutive: 
             for step, _ in segment.recover(point, consecutive=consecutive):
                 epochs.note(step.epoch, step.base)
                 report.scanned_bytes += step.size
-            if number + 1 < len(segments) and segment.next_offset > segments[number + 1].base:
-                raise Damaged(segment.size, f"offsets up to {segment.next_offset} overlap the next segment")
+            if number + 1 < len(segments):
+                _check_join(segment, segments[number + 1].base, missing_from=point if consecutive else None)
         except Damaged as error:
             if _is_torn(segment, segments[number + 1 :], error, length=length, point=point):
                 report.torn = _cut(disk, folder, segment, segments[number + 1 :], length=length)
@@ -153,11 +153,23 @@ def _scan(opened: Opened, disk: Disk, folder: Path, point: int, *, consecutive: 
         number += 1
 
 
+class _Missing(Damaged):
+    """The segment ends early, between two batches."""
+
+
+def _check_join(segment: Segment, following: int, *, missing_from: int | None) -> None:
+    if segment.next_offset > following:
+        raise Damaged(segment.size, f"offsets up to {segment.next_offset} overlap the next segment")
+    if missing_from is not None and segment.next_offset < following > missing_from:
+        raise _Missing(segment.size, f"offset {segment.next_offset} is missing, the next segment has {following}")
+
+
 def _is_torn(segment: Segment, later: list[Segment], error: Damaged, *, length: int, point: int) -> bool:
     return (
         segment.next_offset >= point
         and not any(one.size for one in later)
-        and error.position == segment.size < length
+        and error.position == segment.size
+        and (segment.size < length or isinstance(error, _Missing))
         and intact_after(segment.file, error.position, length, old=_is_old(segment)) is None
     )
 
@@ -169,7 +181,8 @@ def _is_old(segment: Segment) -> bool:
 
 def _cut(disk: Disk, folder: Path, segment: Segment, empty: list[Segment], *, length: int) -> Torn:
     kept = folder / f"{segment.base:020d}.{segment.size}{layout.TORN}"
-    disk.copy(segment.path, kept, start=segment.size)
+    if segment.size < length:
+        disk.copy(segment.path, kept, start=segment.size)
     for one in empty:
         one.file.close()
         remove_segment_files(disk, folder, one.base)

@@ -84,6 +84,7 @@ class FaultyDisk:
         self.dead = False
         self.synced: dict[Path, int] = {}
         self.files: set[Path] = set()
+        self._locks: list[Lock] = []
 
     def before(self, what: str, torn: object = None) -> None:
         """One more call that changes something; `torn` does half of it."""
@@ -102,6 +103,13 @@ class FaultyDisk:
             raise OSError(self.error, f"refused by the test: {what}")
         if self.refusing not in ("", what) and self.calls == self.refuse_at:
             self.refuse_at += 1  # wait for the next call of that kind
+
+    def abandon(self) -> None:
+        """The process is gone, and with it its descriptors."""
+        for file in list(self._disk._open):
+            file.drop()
+        for lock in self._locks:
+            lock.release()
 
     def lose(self, numerator: int, denominator: int) -> None:
         """Of the bytes appended and not synced only the first part survives."""
@@ -140,10 +148,21 @@ class FaultyDisk:
     def replace(self, source: Path, target: Path) -> None:
         self.before("replace")
         self._disk.replace(source, target)
+        self._renamed(source, target)
 
     def rename(self, source: Path, target: Path) -> None:
         self.before("rename")
         self._disk.rename(source, target)
+        self._renamed(source, target)
+
+    def _renamed(self, source: Path, target: Path) -> None:
+        """What was synced of a file stays synced under its new name."""
+        self.synced.pop(target, None)
+        self.files.discard(target)
+        if source in self.files:
+            self.files.remove(source)
+            self.files.add(target)
+            self.synced[target] = self.synced.pop(source, 0)
 
     def copy(self, source: Path, target: Path, *, start: int = 0) -> None:
         scratch = target.with_name(target.name + ".tmp")
@@ -153,9 +172,15 @@ class FaultyDisk:
     def remove(self, path: Path) -> None:
         self.before("remove")
         self._disk.remove(path)
+        self.files.discard(path)
+        self.synced.pop(path, None)
 
     def remove_tree(self, path: Path) -> None:
-        self.before("remove_tree")
+        def half() -> None:
+            for name in sorted(self._disk.list(path))[::2]:
+                self._disk.remove(path / name)
+
+        self.before("remove_tree", torn=half)
         self._disk.remove_tree(path)
 
     def list(self, path: Path) -> list[str]:
@@ -180,4 +205,5 @@ class FaultyDisk:
         self._disk.sync_dir(path)
 
     def lock(self, path: Path) -> Lock:
-        return self._disk.lock(path)
+        self._locks.append(self._disk.lock(path))
+        return self._locks[-1]

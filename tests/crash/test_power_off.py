@@ -35,11 +35,12 @@ def live(root: Path, disk: FaultyDisk, history: History, *, sync_rolls: bool) ->
     """Appends that roll often, flushes, checkpoints, a deletion, a clean stop."""
     log = open_log(root / "t-0", disk, segment_bytes=400, sync_rolls=sync_rolls)
     log.epochs.assign(1, log.end, sync=True)
+    checkpoints.write_offsets(disk, root / layout.RECOVERY_POINTS, {TP: log.recovery_point}, sync=True)
     for number in range(16):
         history.tried.append(b"value %d" % number)
         append(log, history.tried[-1], epoch=1)
         history.acknowledged += 1
-        if number % 5 == 4:
+        if number % 7 == 6:
             log.flush()
             history.synced = history.acknowledged
             checkpoints.write_offsets(disk, root / layout.RECOVERY_POINTS, {TP: log.recovery_point}, sync=True)

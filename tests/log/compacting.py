@@ -27,7 +27,15 @@ def unhurried() -> None:
 class Kept:
     """The partition, and how far it is clean."""
 
-    def __init__(self, root: Path, disk: Disk | None = None, *, segment_bytes: int = 1 << 20, **cleanup: float) -> None:
+    def __init__(
+        self,
+        root: Path,
+        disk: Disk | None = None,
+        *,
+        segment_bytes: int = 1 << 20,
+        recovery_point: int | None = 0,
+        **cleanup: float,
+    ) -> None:
         self.path = root / "t-0"
         self.disk: Disk = disk or RealDisk()
         wanted = {"min_dirty_ratio": 0.0, "delete_retention_ms": DAY_MS, **cleanup}
@@ -42,9 +50,9 @@ class Kept:
         self.first_dirty = 0
         self.sequences: dict[int, int] = {}
         self.epochs: dict[int, int] = {}
-        self.partition = self.open(clean=False)
+        self.partition = self.open(clean=False, recovery_point=recovery_point)
 
-    def open(self, *, clean: bool, recovery_point: int | None = None) -> Partition:
+    def open(self, *, clean: bool, recovery_point: int | None = 0) -> Partition:
         self.partition = Partition.open(
             TP,
             TopicId(bytes(range(16))),
