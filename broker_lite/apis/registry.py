@@ -332,6 +332,8 @@ def _written(route: _Route, ctx: Context, response: object) -> Answer:
     first = pieces[0]
     assert isinstance(first, bytes), f"{route.served.name} does not start with its own bytes"
     pieces[0] = route.pack_header(size, ctx.correlation_id) + first
+    if ctx.size and ctx.broker.metrics is not None:
+        ctx.broker.metrics.of(route.served.name).sent += size + 4
     return pieces
 
 

@@ -1,6 +1,6 @@
 """What is counted for those who watch: requests by API, with their bytes and times.
 
-Nothing here knows Prometheus; `cli/metrics.py` turns it into what Prometheus reads, when it asks.
+Nothing here knows Prometheus; `cli/scrape.py` turns it into what Prometheus reads, when it asks.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ class Requests:
 
     count: int = 0
     bytes: int = 0
+    """Received."""
+    sent: int = 0
     seconds: float = 0.0
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
 
@@ -28,10 +30,14 @@ class Metrics:
     loop_lag: float = 0.0
     """Seconds that the loop was late last time."""
 
-    def request(self, api: str, *, size: int, seconds: float) -> None:
+    def of(self, api: str) -> Requests:
         found = self.apis.get(api)
         if found is None:
             found = self.apis[api] = Requests()
+        return found
+
+    def request(self, api: str, *, size: int, seconds: float) -> None:
+        found = self.of(api)
         found.count += 1
         found.bytes += size
         found.seconds += seconds

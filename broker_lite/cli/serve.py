@@ -29,7 +29,9 @@ from broker_lite.errors import StartRefused
 
 if TYPE_CHECKING:
     import anyio
+    from anyio.abc import TaskGroup
 
+    from broker_lite.broker.broker import Broker
     from broker_lite.server.limits import Limits
     from broker_lite.server.tls import Tls
 
@@ -54,6 +56,7 @@ def parser() -> Parser:
     add("--tls", metavar="DIR", type=Path, help="speak TLS with the certificates that `broker-lite certs DIR` made")
     add("--config", metavar="FILE", type=Path, help="a Kafka .properties file")
     add("--set", metavar="KEY=VALUE", type=pair, action="append", default=[], help="any key of `broker-lite settings`")
+    add("--metrics", metavar="HOST:PORT", help="a page that Prometheus reads (none)")
     add("--log-format", choices=("pretty", "json"), help="(pretty on a terminal, json elsewhere)")
     add("--ready-file", metavar="PATH", type=Path, help="written with the bound addresses, as JSON, once ready")
     return made
@@ -91,6 +94,7 @@ def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tu
         keys.DURABILITY: args.durability,
         keys.NODE_ID: args.node_id,
         keys.CLUSTER_ID: args.cluster_id,
+        keys.METRICS: args.metrics,
     }
     flags |= {key.name: text for key, text in given.items() if text is not None}
     settings, notes = resolve(_file(args.config), environment, flags)
@@ -179,12 +183,40 @@ async def _serve(options: StartOptions) -> None:
             clock=clock,
         )
         warn_if_open(options.settings, options.listeners)
+        if options.settings.get(keys.METRICS):
+            await _publish(broker, options.settings.get(keys.METRICS), tasks)
         certificates = [one.tls for one in addresses if one.tls is not None]
         heard = (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if certificates else ()))
         with anyio.open_signal_receiver(*heard) as signals:
             tasks.start_soon(_obey, signals, stop, certificates)
             await serve(answer, addresses, limits, ready, stop=stop, clock=clock)
             tasks.cancel_scope.cancel()
+
+
+async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:
+    """Count, and let others read what was counted."""
+    import anyio
+    import structlog
+    from anyio.abc import SocketAttribute
+
+    from broker_lite.broker.metrics import Metrics
+    from broker_lite.config.listeners import parse_listener
+
+    try:
+        from broker_lite.cli.scrape import answer, page_of, watch_loop
+    except ModuleNotFoundError:
+        raise StartRefused("metrics need prometheus-client: pip install 'broker-lite[metrics]'") from None
+    asked = parse_listener(where)
+    try:
+        listener = await anyio.create_tcp_listener(local_host=asked.host or None, local_port=asked.port)
+    except OSError as error:
+        raise StartRefused(f"--metrics {where}: {error.strerror or error}") from None
+    broker.metrics = Metrics()
+    page = page_of(broker, broker.metrics)
+    tasks.start_soon(watch_loop, broker.metrics)
+    tasks.start_soon(listener.serve, partial(answer, page=page))
+    port = listener.extra(SocketAttribute.local_port)
+    structlog.get_logger().info("metrics.ready", url=f"http://{format_address(asked.host, port)}/metrics")
 
 
 async def _obey(signals: AsyncIterator[signal.Signals], stop: anyio.Event, certificates: list[Tls]) -> None:

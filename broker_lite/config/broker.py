@@ -39,6 +39,9 @@ LOG_LEVEL = Key(
     "broker.lite.log.level", Kind.STRING, "info", "The least of what is logged.",
     choices=("debug", "info", "warning", "error"),
 )  # fmt: skip
+METRICS = Key(
+    "broker.lite.metrics", Kind.STRING, "", "HOST:PORT of a page that Prometheus reads; empty is none. Port 0 is any.",
+)  # fmt: skip
 UVLOOP = Key("broker.lite.uvloop", Kind.BOOLEAN, True, "Run on uvloop where it is installed, else on plain asyncio.")
 
 # Sockets.

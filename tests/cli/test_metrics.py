@@ -1,0 +1,106 @@
+"""The page that Prometheus reads."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.request
+from collections import Counter
+from pathlib import Path
+
+import anyio
+import pytest
+
+from broker_lite.cli import scrape
+from broker_lite.client.client import Client
+from broker_lite.client.groups import commit
+from broker_lite.ids import TopicPartition
+from tests.cli.test_end_to_end import command, said
+from tests.conftest import BrokerFactory
+from tests.support.broker import BrokerProcess
+
+
+@pytest.fixture
+def watched(broker_process: BrokerFactory) -> BrokerProcess:
+    return broker_process("--metrics", "127.0.0.1:0")
+
+
+def url_of(broker: BrokerProcess) -> str:
+    events = [json.loads(line) for line in broker.stderr.splitlines() if line.startswith("{")]
+    return str(next(event["url"] for event in events if event["event"] == "metrics.ready"))
+
+
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        assert answer.headers["Content-Type"].startswith("text/plain")
+        return str(answer.read().decode())
+
+
+def value(page: str, name: str) -> float:
+    found = re.search(rf"^{re.escape(name)} (\S+)$", page, re.MULTILINE)
+    assert found is not None, name
+    return float(found[1])
+
+
+def test_what_clients_do_is_counted(watched: BrokerProcess) -> None:
+    said(watched, "produce", "t", stdin="a\nb\nc\n")
+
+    async def commit_one() -> None:
+        async with await Client.connect(watched.bootstrap) as client:
+            await commit(client, "g", {TopicPartition("t", 0): 1})
+
+    anyio.run(commit_one)
+    page = read(url_of(watched))
+    assert value(page, 'broker_lite_request_seconds_count{api="Produce"}') == 1
+    assert value(page, 'broker_lite_request_seconds_bucket{api="Produce",le="+Inf"}') == 1
+    assert value(page, 'broker_lite_received_bytes_total{api="Produce"}') > 70
+    assert value(page, 'broker_lite_sent_bytes_total{api="Metadata"}') > 0
+    assert value(page, 'broker_lite_log_bytes{topic="t"}') > 60
+    assert value(page, 'broker_lite_log_offsets{topic="t"}') == 3
+    assert value(page, 'broker_lite_group_lag{group="g"}') == 2
+    assert value(page, "broker_lite_open_transactions") == 0
+    assert value(page, "broker_lite_loop_lag_seconds") >= 0
+    assert value(page, "process_resident_memory_bytes") > 0
+
+
+def test_other_paths_and_methods_are_refused(watched: BrokerProcess) -> None:
+    url = url_of(watched)
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        read(url.replace("/metrics", "/secrets"))
+    with pytest.raises(urllib.error.HTTPError, match="405"):
+        urllib.request.urlopen(url, data=b"x", timeout=30)
+
+
+def test_nothing_listens_unless_it_is_wanted(broker: BrokerProcess) -> None:
+    assert "metrics.ready" not in broker.stderr
+
+
+def test_an_address_that_is_taken_is_one_line(watched: BrokerProcess, tmp_path: object) -> None:
+    port = url_of(watched).rpartition(":")[2].removesuffix("/metrics")
+    done = command(
+        watched, "serve", "--listen", "127.0.0.1:0", "--data", f"{tmp_path}/d", "--metrics", f"127.0.0.1:{port}"
+    )
+    assert done.returncode == 1
+    assert "--metrics" in done.stderr
+
+
+def test_names_that_clients_make_up_do_not_make_the_page_grow_for_ever() -> None:
+    values = Counter({f"t{number:05}": 1 for number in range(scrape.MOST_NAMES + 50)})
+    (family,) = [scrape._bounded("x", "about", "topic", values)]
+    assert len(family.samples) == scrape.MOST_NAMES + 1
+    assert (family.samples[-1].labels, family.samples[-1].value) == ({"topic": scrape.OTHER}, 50)
+
+
+def test_the_dashboard_asks_for_what_the_page_has(watched: BrokerProcess) -> None:
+    said(watched, "produce", "t", stdin="a\n")
+    page = read(url_of(watched))
+    board = json.loads((Path(__file__).parents[2] / "docker" / "grafana.json").read_text())
+    asked = {name for panel in board["panels"] for target in panel["targets"] for name in _names(target["expr"])}
+    assert len(board["panels"]) >= 8
+    for name in asked:
+        assert f"# TYPE {re.sub('_(total|bucket|sum|count)$', '', name)}" in page, name
+
+
+def _names(expression: str) -> list[str]:
+    return re.findall(r"\b(?:broker_lite|process)_\w+", expression)
