@@ -23,6 +23,7 @@ VERBS = {
     "log-dirs": "print the size of each partition on disk",
     "cluster": "print the brokers of a cluster",
     "dump-log": "print what lies in segment and index files",
+    "fsck": "check every byte of a stopped broker's logs",
     "api-versions": "print which APIs a broker speaks",
     "health": "exit with 0 if a broker is ready",
     "settings": "print every configuration key",
