@@ -30,6 +30,7 @@ that cannot be inflated is INVALID_RECORD with a sentence instead of UNKNOWN_SER
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from broker_lite.errors import (
@@ -61,6 +62,8 @@ UNBOUNDED_MS = (1 << 63) - 1
 _MEANT_BITS = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 _FIRST_VERSION_WITH_ZSTD = 7
 _MAGIC_AT = 16
+_MOST_NAMED = 1000
+"""Refused records that an answer names one by one."""
 
 
 @dataclass(slots=True)
@@ -178,19 +181,14 @@ def _check_header(batch: Batch) -> None:
 def _check_records(batch: Batch, rules: AppendRules, now_ms: int) -> Checked:
     """Step 4 in full, and what must be rewritten because of what the records say."""
     payload: bytes | bytearray = payload_of(batch, max_bytes=rules.max_inflated_bytes)
-    records = list(parse_records(bytes(payload), batch.count))
-    _check_each(batch, records, rules, now_ms)
-    if rules.log_append_time:
-        append_time, max_timestamp = now_ms, now_ms
-    else:
-        append_time, max_timestamp = NO_TIMESTAMP, _max_timestamp(batch, records)
+    newest, in_order = _check_each(batch, bytes(payload), rules, now_ms)
+    append_time, max_timestamp = (now_ms, now_ms) if rules.log_append_time else (NO_TIMESTAMP, newest)
     target = batch.codec if rules.compression is None else rules.compression
-    in_order = batch.codec == target == Codec.NONE or all(raw.offset_delta == at for at, raw in enumerate(records))
-    if target == batch.codec and in_order:
+    if target == batch.codec and (in_order or target == Codec.NONE):
         return Checked(_with_timestamp(batch, max_timestamp, append_time=rules.log_append_time), append_time)
     if not in_order:
         # Kafka's kindness to old clients: offsets that are not 0, 1, 2 … inside a compressed batch are mended.
-        payload = _renumbered(records)
+        payload = _renumbered(parse_records(bytes(payload), batch.count))
     rebuilt = _rebuilt(batch, payload, target, rules, max_timestamp)
     if rebuilt.size > rules.max_message_bytes:
         raise MessageTooLarge(
@@ -199,31 +197,36 @@ def _check_records(batch: Batch, rules: AppendRules, now_ms: int) -> Checked:
     return Checked(rebuilt, append_time)
 
 
-def _check_each(batch: Batch, records: list[RawRecord], rules: AppendRules, now_ms: int) -> None:
+def _check_each(batch: Batch, payload: bytes, rules: AppendRules, now_ms: int) -> tuple[int, bool]:
+    """The highest timestamp, and whether offsets are 0, 1, 2 … One by one: a small block can hold millions."""
     errors: list[tuple[int, str]] = []
+    refused = 0
     code = ErrorCode.INVALID_RECORD
-    base, stamped = batch.base_timestamp, batch.is_log_append_time
+    base, stamped, compacted = batch.base_timestamp, batch.is_log_append_time, rules.compacted
     low, high = now_ms - rules.before_max_ms, min(now_ms + rules.after_max_ms, UNBOUNDED_MS)
-    for index, raw in enumerate(records):
+    newest, in_order = NO_TIMESTAMP, True
+    for index, raw in enumerate(parse_records(payload, batch.count)):
         timestamp = batch.max_timestamp if stamped else base + raw.timestamp_delta
-        if rules.compacted and raw.key is None:
-            errors.append((index, "a compacted topic takes no record without a key"))
+        newest = max(newest, timestamp)
+        in_order = in_order and raw.offset_delta == index
+        why = ""
+        if compacted and raw.key is None:
+            why = "a compacted topic takes no record without a key"
         elif not rules.log_append_time and timestamp != NO_TIMESTAMP:
             if not low <= timestamp <= high:
                 code = ErrorCode.INVALID_TIMESTAMP
-                errors.append((index, f"timestamp {timestamp} is out of range, expected within [{low}, {high}]"))
+                why = f"timestamp {timestamp} is out of range, expected within [{low}, {high}]"
         elif stamped:
             code = ErrorCode.INVALID_TIMESTAMP
-            errors.append((index, "a producer should not set the timestamp type to LogAppendTime"))
-    if errors:
-        why = "an invalid timestamp" if code is ErrorCode.INVALID_TIMESTAMP else "what they hold"
-        raise BadRecords(code, f"{len(errors)} of {len(records)} records were refused for {why}", errors)
-
-
-def _max_timestamp(batch: Batch, records: list[RawRecord]) -> int:
-    if batch.is_log_append_time:
-        return batch.max_timestamp
-    return max(NO_TIMESTAMP, batch.base_timestamp + max(raw.timestamp_delta for raw in records))
+            why = "a producer should not set the timestamp type to LogAppendTime"
+        if why:
+            refused += 1
+            if refused <= _MOST_NAMED:
+                errors.append((index, why))
+    if refused:
+        reason = "an invalid timestamp" if code is ErrorCode.INVALID_TIMESTAMP else "what they hold"
+        raise BadRecords(code, f"{refused} of {batch.count} records were refused for {reason}", errors)
+    return newest, in_order
 
 
 def _with_timestamp(batch: Batch, max_timestamp: int, *, append_time: bool) -> Batch:
@@ -239,7 +242,7 @@ def _with_timestamp(batch: Batch, max_timestamp: int, *, append_time: bool) -> B
     return Batch(memoryview(sealed(copy)))
 
 
-def _renumbered(records: list[RawRecord]) -> bytearray:
+def _renumbered(records: Iterable[RawRecord]) -> bytearray:
     out = bytearray()
     for offset_delta, raw in enumerate(records):
         write_record(

@@ -305,3 +305,11 @@ def test_a_batch_that_grows_too_large_by_recompression_is_refused() -> None:
     small = build_batch([NewRecord(b"k", bytes(5000))], timestamp=NOW, codec=Codec.GZIP)
     rules = AppendRules(compression=Codec.NONE, max_message_bytes=1000)
     assert refused(small, rules) == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_small_block_of_many_bad_records_gets_a_short_answer() -> None:
+    many = build_batch([NewRecord(None, b"")] * 50_000, timestamp=NOW, codec=Codec.GZIP)
+    with pytest.raises(BadRecords) as refused:
+        check(many, COMPACTED)
+    assert len(refused.value.record_errors) == 1000
+    assert "50000 of 50000" in refused.value.message
