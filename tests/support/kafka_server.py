@@ -36,8 +36,7 @@ class KafkaServer:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+            self.kill()
 
     def start(self) -> KafkaServer:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -58,6 +57,11 @@ class KafkaServer:
         self._process.send_signal(signal.SIGTERM)
         code = self._process.wait(STOP_WITHIN)
         assert code in (0, 143), f"Kafka ended with {code}, see {self.folder / 'log'}"
+
+    def kill(self) -> None:
+        assert self._process is not None, "Kafka was never started"
+        self._process.kill()
+        self._process.wait()
 
     def _answers(self) -> bool:
         assert self._process is not None
