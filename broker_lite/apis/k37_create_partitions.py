@@ -19,7 +19,6 @@ from broker_lite.errors import (
     InvalidReplicaAssignment,
     InvalidRequest,
     PolicyViolation,
-    UnknownTopicOrPartition,
     refusal,
 )
 from broker_lite.wire.messages.k37_create_partitions import (
@@ -48,8 +47,10 @@ def _grow(
         if times > 1:
             raise InvalidRequest("Duplicate topic name.")
         topic = ctx.broker.topics.get(asked.name)
-        if topic is None:
-            raise UnknownTopicOrPartition("This server does not host this topic-partition.")
+        if topic is None:  # Kafka has no text for this
+            return CreatePartitionsTopicResult(
+                name=asked.name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, error_message=None
+            )
         _check(ctx, asked, topic.partition_count)
         if not req.validate_only:
             mutate(ctx, asked.count - topic.partition_count, strict_from=_FIRST_WITH_STRICT_QUOTA)
