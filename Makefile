@@ -7,10 +7,11 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 PORT    ?= 9092
 SECONDS ?= 300
+CYCLES  ?= 500
 ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test bench fuzz docs lint venv venv-dev clean
+.PHONY: help run check test bench fuzz torture docs lint venv venv-dev clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -29,6 +30,10 @@ bench: venv-dev  ## measure against Apache Kafka; QUICK=1 takes five minutes, AR
 
 fuzz: venv-dev  ## damaged requests for SECONDS (300) instead of the few that the unit tests take
 	@BROKER_LITE_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -o timeout=0 tests/wire/test_fuzz.py $(ARGS)
+
+torture: venv-dev  ## every crash sweep whole, and CYCLES (500) times kill -9 under load
+	@BROKER_LITE_TORTURE=10 BROKER_LITE_CYCLES=$(CYCLES) $(BIN)/python -m pytest -q -s -o timeout=0 \
+		tests/crash tests/torture tests/log/test_compaction_model.py $(ARGS)
 
 docs: venv-dev  ## bring the generated tables of README.md and docs/ up to date
 	@$(BIN)/python -m tests.support.generated

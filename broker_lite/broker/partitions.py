@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from broker_lite.broker.data_folder import DataFolder
+from broker_lite.broker.recovery import RecoveryNews
 from broker_lite.clock import Clock
 from broker_lite.config import broker as keys
 from broker_lite.config import topic as topic_keys
@@ -62,6 +63,7 @@ class Partitions:
         self._settings = settings
         self._durability = durability
         self._clock = clock
+        self._news = RecoveryNews(folder.disk, clock)
 
     def settings_for(self, topic: TopicSettings) -> PartitionSettings:
         return partition_settings(topic, self._settings, self._durability)
@@ -74,7 +76,9 @@ class Partitions:
         point = folder.recovery_points.get(tp)
         start = folder.log_starts.get(tp)
         high = folder.high_watermarks.get(tp)
-        return Partition.open(
+        if not folder.was_clean:
+            self._news.before(tp, folder.path / str(tp), point)
+        partition = Partition.open(
             tp,
             topic_id,
             folder.path / str(tp),
@@ -86,6 +90,8 @@ class Partitions:
             high_watermark=None if high is None else Offset(high),
             now_ms=self._clock.now_ms(),
         )
+        self._news.after(tp, partition.log)
+        return partition
 
     def remove(self, tp: TopicPartition, topic_id: TopicId, partition: Partition | None) -> None:
         """The partition's folder and all in it, unless a younger topic of the same name has taken its place."""

@@ -7,7 +7,9 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
+import structlog.testing
 
+from broker_lite.broker import recovery
 from broker_lite.clock import ManualClock
 from broker_lite.config.start import Durability, TopicAtStart
 from broker_lite.ids import Offset
@@ -139,3 +141,21 @@ async def test_a_topic_that_is_deleted_while_it_is_compacted_leaves_nothing(tmp_
         names = {path.name for path in (tmp_path / "t-0").iterdir()}
         assert not {name for name in names if name.endswith((".swap", ".deleted"))}
         assert talk.broker.topics.partition("t", 0).log.size_bytes < 200
+
+
+async def test_a_torn_tail_is_told_and_a_long_scan_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with talking(tmp_path, durability=Durability.OS, topics=topic(segment_bytes="1000")) as talk:
+        await fill(talk, 20)
+    (tmp_path / layout.CLEAN_SHUTDOWN).unlink()
+    checkpoints.write_offsets(RealDisk(), tmp_path / layout.RECOVERY_POINTS, {}, sync=False)
+    last = max((tmp_path / "t-0").glob("*.log"))
+    with last.open("ab") as file:
+        file.write(b"half a batch")
+    monkeypatch.setattr(recovery, "MUCH", 1)
+    with structlog.testing.capture_logs() as said:
+        async with talking(tmp_path, durability=Durability.OS) as talk:
+            assert talk.broker.topics.partition("t", 0).offsets.end == 20
+    told = {line["event"]: line for line in said}
+    assert told["log.torn_tail_cut"]["bytes"] == 12
+    whole = sum(path.stat().st_size for path in (tmp_path / "t-0").glob("*.log"))
+    assert told["recovery.scanning"]["bytes"] == whole + 12
