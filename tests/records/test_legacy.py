@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import struct
 from zlib import crc32
 
 import lz4.frame
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder  # type: ignore[import-untyped]
 
 from broker_lite.errors import BrokerError, CorruptMessage, ErrorCode, InvalidRecord, MessageTooLarge
@@ -255,3 +258,31 @@ def test_an_old_message_on_disk_is_read_as_a_batch() -> None:
 
 def _wrapped(inside: bytes) -> bytes:
     return write_message(0, None, gzip.compress(inside), magic=1, timestamp=NOW, attributes=Codec.GZIP)
+
+
+@given(st.binary(max_size=200), st.integers(0, 5))
+def test_no_bytes_do_more_than_be_refused(noise: bytes, copies: int) -> None:
+    for data in (noise, HELLO_V1 * copies + noise, _wrapped(HELLO_V1 * copies + noise)):
+        with contextlib.suppress(BrokerError):
+            check_message_set(memoryview(data), rules=AppendRules(), now_ms=NOW)
+        with contextlib.suppress(BrokerError):
+            as_batch(data)
+
+
+@given(
+    st.sampled_from([HELLO_V0, HELLO_V1, *(written_by_kafka_python(*one) for one in FOR_KAFKA_PYTHON)]),
+    st.integers(0, 400),
+    st.binary(min_size=1, max_size=8),
+)
+def test_lies_with_a_true_checksum_do_no_more_than_be_refused(good: bytes, at: int, lie: bytes) -> None:
+    bad = bytearray(good)
+    at %= len(bad)
+    bad[at : at + len(lie)] = lie[: len(bad) - at]
+    bad[12:16] = crc32(bad[16:]).to_bytes(4, "big")
+    with contextlib.suppress(BrokerError):
+        checked = check_message_set(memoryview(bad), rules=AppendRules(), now_ms=NOW)
+        if checked is not None:
+            assert len(list(records_of(checked.batch))) == checked.batch.count
+    with contextlib.suppress(BrokerError):
+        batch = as_batch(bytes(bad))
+        assert len(list(records_of(batch))) == batch.count
