@@ -78,10 +78,10 @@ def _delete(*names: str) -> object:
 
 
 def _topics() -> Iterator[Question]:
-    yield Question(_create("t", 2, retention_ms="1000"), name="the keys of a topic")
+    yield Question(_create("t", 2, retention_ms="1000"))
     yield Question(_create("t", 2))
-    yield Question(_create("a.b"), name="the keys of a topic")
-    yield Question(_create("a.b"), name="the keys of a topic")
+    yield Question(_create("a.b"))
+    yield Question(_create("a.b"))
     yield Question(_create("none", 0))
     yield Question(_create("none", 1, 0))
     yield Question(_create("none", 1, 2))
@@ -141,7 +141,7 @@ def _configs() -> Iterator[Question]:
     ):  # fmt: skip
         yield Question(_change(BROKER, "1", change))
     yield Question(_change(BROKER, "", ("message.max.bytes", SET, "3000000")))
-    yield Question(_describe(TOPIC, "t"), name="the keys of a topic")
+    yield Question(_describe(TOPIC, "t"))
     yield Question(_describe(TOPIC, "t", "max.message.bytes", "retention.ms", "cleanup.policy", "none"))
     yield Question(_describe(BROKER, "1", "message.max.bytes", "log.retention.ms", "node.id"), name="node.id is given")
     yield Question(_change(BROKER, "7", ("message.max.bytes", SET, "1")))
