@@ -23,6 +23,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PARTITIONS = 3
 TIME = 1_700_000_000_000
 GROUP = "readers"
+NEW_GROUP = "new-readers"
 Told = tuple[int, int, bytes | None, bytes | None, object]
 
 
@@ -34,7 +35,7 @@ class Seen:
     records: dict[int, list[Told]] = field(default_factory=dict)
     watermarks: dict[int, tuple[int, int]] = field(default_factory=dict)
     by_time: dict[int, int] = field(default_factory=dict)
-    committed: dict[int, int] = field(default_factory=dict)
+    committed: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
 def fill(bootstrap: str, topic: str) -> None:
@@ -90,6 +91,25 @@ def commit_some(bootstrap: str, topic: str) -> None:
     consumer.close()
 
 
+def commit_as_a_new_group(bootstrap: str, topic: str) -> None:
+    """A member of a group that the broker balances (KIP-848)."""
+    consumer = ck.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": NEW_GROUP,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([topic])
+    assert consumer.consume(10, 60), "the group got no records"
+    consumer.commit(
+        offsets=[ck.TopicPartition(topic, index, 70 + index) for index in range(PARTITIONS)], asynchronous=False
+    )
+    consumer.close()
+
+
 def reader(bootstrap: str, group: str) -> ck.Consumer:
     return ck.Consumer(
         {
@@ -109,8 +129,11 @@ def look(bootstrap: str, topic: str) -> Seen:
     seen = Seen(str(described.topic_id))
     consumer = reader(bootstrap, GROUP)
     every = [ck.TopicPartition(topic, index) for index in range(PARTITIONS)]
-    for one in consumer.committed(every, timeout=30):
-        seen.committed[one.partition] = one.offset
+    for group in (GROUP, NEW_GROUP):
+        member = reader(bootstrap, group)
+        for one in member.committed(every, timeout=30):
+            seen.committed[group, one.partition] = one.offset
+        member.close()
     for one in consumer.offsets_for_times([ck.TopicPartition(topic, at.partition, TIME + 2100) for at in every], 30):
         seen.by_time[one.partition] = one.offset
     for one in every:
@@ -154,6 +177,7 @@ def test_a_folder_of_kafka_opens_with_everything_that_was_in_it(
         if end is KafkaServer.stop:  # Kafka writes deletions down half a minute later
             delete_some(kafka.bootstrap, "orders")
         commit_some(kafka.bootstrap, "orders")
+        commit_as_a_new_group(kafka.bootstrap, "orders")
         left = leave_open(kafka.bootstrap, "orders")
         before = look(kafka.bootstrap, "orders")
         end(kafka)
@@ -163,7 +187,12 @@ def test_a_folder_of_kafka_opens_with_everything_that_was_in_it(
         after = look(broker.bootstrap, "orders")
         assert after == before
         assert before.watermarks[1][0] == (25 if end is KafkaServer.stop else 0)
-        assert before.committed == {index: 50 + index for index in range(PARTITIONS)}
+        assert before.committed == {
+            (group, index): first + index
+            for group, first in ((GROUP, 50), (NEW_GROUP, 70))
+            for index in range(PARTITIONS)
+        }
+        commit_as_a_new_group(broker.bootstrap, "orders")
         # The same transactional id: what it left open is aborted, and nobody gets its producer id.
         producer = transactional(broker.bootstrap, "unfinished")
         producer.begin_transaction()
