@@ -6,7 +6,8 @@ written the outcome is certain: a marker goes to every partition of the transact
 markers before Complete: otherwise a power cut could keep one marker and lose the decision.
 
 After a restart what is prepared is finished before anybody is served.  A marker for a partition with nothing open
-changes nothing, so finishing twice is harmless.
+changes nothing, so finishing twice is harmless.  And what is open in a partition without the coordinator's knowledge is
+settled, so that it cannot hold up readers for ever.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from broker_lite.broker.groups import partition_of
 from broker_lite.config import coordination as keys
 from broker_lite.coordinator.decision import Decision, Record, Reply
 from broker_lite.coordinator.txns.coordinator import Coordinator, Producer, TransactionRules
+from broker_lite.coordinator.txns.reconcile import Verdict, judge
 from broker_lite.coordinator.txns.state import State, Transaction
 from broker_lite.errors import (
     BrokerError,
@@ -37,6 +39,7 @@ from broker_lite.errors import (
     refusal,
 )
 from broker_lite.ids import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, Offset, TopicPartition
+from broker_lite.partition.answers import ActiveProducer
 from broker_lite.partition.partition import Partition
 from broker_lite.records.batch import Batch
 from broker_lite.records.build import NewRecord, build_batch
@@ -83,6 +86,46 @@ class Transactions:
                 transaction.next_producer_id,
             ):
                 self._broker.producer_ids.skip_past(producer_id)
+        self._reconcile()
+
+    def _reconcile(self) -> None:
+        """No partition waits for a marker that nobody will send."""
+        holders = {transaction.producer_id: transaction.id for transaction in self.coordinator}
+        for partition in self._broker.topics.open_partitions():
+            if partition.open_transactions():
+                for writer in partition.describe_producers():
+                    if writer.txn_start_offset >= 0:
+                        self._settle(partition, writer, holders.get(writer.producer_id, ""))
+
+    def _settle(self, partition: Partition, writer: ActiveProducer, transactional_id: str) -> None:
+        transaction = self.coordinator.find(transactional_id)
+        verdict = judge(transaction, partition.tp, writer.epoch)
+        if verdict is Verdict.KNOWN:
+            return
+        log.warning(
+            "transaction.unknown",
+            partition=str(partition.tp),
+            producer_id=writer.producer_id,
+            open_since_offset=writer.txn_start_offset,
+            transactional_id=transactional_id[:200] or None,
+            verdict=verdict.value,
+        )
+        try:
+            if verdict is Verdict.JOINS:
+                producer = Producer(writer.producer_id, writer.epoch)
+                self.add_at_once(transactional_id, producer, partition.tp)
+                return
+            leader_epoch = 0 if transaction is None else self._state_partition(transactional_id).leader_epoch
+            self._append_marker(
+                partition.tp,
+                writer.producer_id,
+                writer.epoch if transaction is None else max(writer.epoch, transaction.epoch),
+                commit=verdict is Verdict.COMMIT,
+                coordinator_epoch=max(writer.coordinator_epoch, leader_epoch),
+                version=0,
+            )
+        except BrokerError as error:
+            log.error("transaction.not_settled", partition=str(partition.tp), reason=error.message)
 
     async def finish_prepared(self) -> None:
         """Complete what was decided before the last stop, or what a disk that refused has left half done."""
