@@ -1,0 +1,126 @@
+"""The command line of a protected broker: flags, warnings, refusals, and what is never said."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import confluent_kafka.admin
+import pytest
+
+from broker_lite.cli import certs
+from tests.support.broker import BrokerFailed, BrokerProcess
+from tests.support.waiting import until
+
+Start = Callable[..., BrokerProcess]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    return lambda *arguments, listen="127.0.0.1:0": BrokerProcess(tmp_path / "broker", arguments, listen=listen)
+
+
+def test_a_password_makes_the_listener_ask_for_it(start: Start) -> None:
+    with start("--sasl-user", "alice:s:e:c:r:e:t") as broker:
+        assert list(broker.addresses) == ["SASL_PLAINTEXT"]
+        settings = {"bootstrap.servers": broker.bootstrap, "security.protocol": "SASL_PLAINTEXT", "log_level": 0}
+        settings |= {"sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "alice", "sasl.password": "s:e:c:r:e:t"}
+        assert confluent_kafka.admin.AdminClient(settings).list_topics(timeout=15).brokers
+        broker.stop()
+        assert "s:e:c:r:e:t" not in broker.stdout + broker.stderr
+
+
+def test_certificates_and_a_password_make_it_sasl_ssl(start: Start, tmp_path: Path) -> None:
+    certs.make(tmp_path / "certs", ["localhost"])
+    with start("--tls", str(tmp_path / "certs"), "--sasl-user", "alice:secret") as broker:
+        assert list(broker.addresses) == ["SASL_SSL"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--sasl-user", "alice"], "NAME:PASSWORD"),
+        (["--tls", "/nowhere"], "No such file"),
+        (["--set", "super.users=alice"], "User:alice"),
+        (["--set", "authorizer.class.name=com.example.Mine"], "must be one of"),
+        (["--sasl-user", "a:b", "--set", "sasl.enabled.mechanisms=OAUTHBEARER"], "one of the two"),
+        (["--sasl-user", "a:b", "--set", "sasl.enabled.mechanisms=GSSAPI"], "must be one of"),
+    ],
+)
+def test_a_start_that_cannot_be_meant_is_refused(start: Start, arguments: list[str], why: str) -> None:
+    with pytest.raises(BrokerFailed, match=why):
+        start(*arguments).start()
+
+
+def test_an_open_listener_on_the_network_is_warned_of(start: Start, tmp_path: Path) -> None:
+    with start(listen="0.0.0.0:0") as broker:
+        assert "listener.open" in broker.stderr
+        assert "--sasl-user NAME:PASSWORD" in broker.stderr
+    for more in (["--set", "broker.lite.open.to.network=true"], ["--sasl-user", "a:b"]):
+        quiet = BrokerProcess(tmp_path / more[1], more, listen="0.0.0.0:0")
+        with quiet:
+            assert "listener.open" not in quiet.stderr
+    with BrokerProcess(tmp_path / "local") as local:
+        assert "listener.open" not in local.stderr
+
+
+def test_certificates_are_read_again_on_a_signal(start: Start, tmp_path: Path) -> None:
+    folder = tmp_path / "certs"
+    certs.make(folder, ["localhost"])
+
+    def trusts() -> bool:
+        context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+        with socket.create_connection(("127.0.0.1", broker.port), 10) as plain:
+            try:
+                context.wrap_socket(plain, server_hostname="localhost").close()
+            except ssl.SSLError:
+                return False
+        return True
+
+    with start("--tls", str(folder)) as broker:
+        assert trusts()
+        certs.make(folder, ["localhost"])
+        assert not trusts()
+        assert broker.process is not None
+        broker.process.send_signal(signal.SIGHUP)
+        until(trusts, within=10, what="new certificates")
+
+
+def test_secrets_are_not_described(start: Start) -> None:
+    with start(
+        "--sasl-user", "alice:hush-hush", "--listen", "PLAINTEXT://127.0.0.1:0", listen="SASL_PLAINTEXT://127.0.0.1:0"
+    ) as broker:
+        admin = confluent_kafka.admin
+        client = admin.AdminClient({"bootstrap.servers": broker.addresses["PLAINTEXT"]})
+        resource = admin.ConfigResource(admin.ResourceType.BROKER, "1")
+        described = next(iter(client.describe_configs([resource]).values())).result(15)
+        assert described["broker.lite.sasl.users"].is_sensitive
+        assert "hush" not in str({name: entry.value for name, entry in described.items()})
+
+
+def test_certs_tells_what_to_do_next(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "broker_lite",
+        "certs",
+        str(tmp_path / "c"),
+        "--host",
+        "broker.test",
+        "--client",
+        "bob",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert f"broker-lite serve --tls {tmp_path / 'c'}" in done.stdout
+    found = ssl._ssl._test_decode_cert(str(tmp_path / "c" / "server-cert.pem"))  # type: ignore[attr-defined]
+    assert found["subjectAltName"] == (("DNS", "broker.test"),)
+
+
+def test_the_data_folder_is_its_owners_alone(start: Start) -> None:
+    with start("--topic", "t") as broker:
+        assert broker.data.stat().st_mode & 0o077 == 0
