@@ -159,3 +159,22 @@ async def test_a_torn_tail_is_told_and_a_long_scan_announced(tmp_path: Path, mon
     assert told["log.torn_tail_cut"]["bytes"] == 12
     whole = sum(path.stat().st_size for path in (tmp_path / "t-0").glob("*.log"))
     assert told["recovery.scanning"]["bytes"] == whole + 12
+
+
+async def test_a_stop_does_not_wait_for_a_round_of_compaction(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    configs = topic(segment_bytes="1000000", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+    async with talking(tmp_path, clock, durability=Durability.OS, topics=configs) as talk:
+        partition = talk.broker.topics.partition("t", 0)
+        for number in range(3000):
+            records = [NewRecord(b"%d" % (number + one), b"x") for one in range(50)]
+            partition.append(memoryview(build_batch(records, timestamp=NOW)), api_version=9, now_ms=NOW)
+        partition.log.roll(NOW)
+        partition.log.flush()
+        await anyio.sleep(0)
+        clock.advance(16)
+        await until(lambda: partition.log.held)
+        size = partition.log.size_bytes
+    assert partition.log.size_bytes == size
+    assert not list((tmp_path / "t-0").glob("*.cleaned"))
+    assert (tmp_path / layout.CLEAN_SHUTDOWN).exists()
