@@ -8,7 +8,7 @@ How much: versions 0 to 2 have a hard limit for each partition, and a first mess
 is how these readers learn to ask for more.  Version 3 gets its first message whole.  Unlike Kafka we cut between
 messages, not batches: a reader whose limit is below a batch but not below its messages gets on.
 
-Converting costs about 5 µs a record, so it is done in a thread unless it is little.
+Converting costs about 8 µs a record, so it is done in a thread unless it is little.
 """
 
 from __future__ import annotations
