@@ -1,0 +1,51 @@
+"""What readers of committed records see of a topic, and whether a transaction holds them up."""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
+
+
+def create(bootstrap: str, topic: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+        made.result(30)
+
+
+def _ends(bootstrap: str, topic: str, partitions: int, isolation: IsolationLevel) -> list[int]:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    asked = {TopicPartition(topic, part): latest for part in range(partitions)}
+    return [answer.result(20).offset for answer in admin.list_offsets(asked, isolation_level=isolation).values()]
+
+
+def is_settled(bootstrap: str, topic: str, partitions: int) -> bool:
+    """Does nobody wait for a marker?"""
+    high = _ends(bootstrap, topic, partitions, IsolationLevel.READ_UNCOMMITTED)
+    return _ends(bootstrap, topic, partitions, IsolationLevel.READ_COMMITTED) == high
+
+
+def committed(bootstrap: str, topic: str, partitions: int) -> list[tuple[bytes | None, bytes | None]]:
+    """Keys and values, partition by partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "looking",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
+    found = []
+    try:
+        for partition in range(partitions):
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            while (message := consumer.poll(20)) is not None and message.error() is None:
+                found.append((message.key(), message.value()))
+    finally:
+        consumer.close()
+    return found
+
+
+def committed_values(bootstrap: str, topic: str, partitions: int) -> list[bytes | None]:
+    return [value for _, value in committed(bootstrap, topic, partitions)]
