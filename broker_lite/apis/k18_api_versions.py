@@ -28,7 +28,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def _unknown_version(ctx: Context) -> ApiVersionsResponse:
-    ours = [one for one in _api_keys() if one.api_key == KEY]
+    ours = [one for one in _api_keys(ctx) if one.api_key == KEY]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=ours)
 
 
@@ -42,7 +42,7 @@ def api_versions(ctx: Context, req: ApiVersionsRequest) -> ApiVersionsResponse:
         ctx.connection.client_software_version = req.client_software_version
     features = ctx.broker.features()
     return ApiVersionsResponse(
-        api_keys=_api_keys(),
+        api_keys=_api_keys(ctx),
         supported_features=[
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, lowest, highest in features.supported
@@ -56,8 +56,8 @@ def api_versions(ctx: Context, req: ApiVersionsRequest) -> ApiVersionsResponse:
     )
 
 
-def _api_keys() -> list[ApiVersion]:
+def _api_keys(ctx: Context) -> list[ApiVersion]:
     return [
         ApiVersion(api_key=api.key, min_version=api.advertised[0], max_version=api.advertised[-1])
-        for api in REGISTRY.table()
+        for api in REGISTRY.offered(ctx.broker)
     ]

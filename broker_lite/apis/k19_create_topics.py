@@ -99,8 +99,8 @@ def _partition_count(ctx: Context, asked: CreatableTopic) -> int:
     if asked.replication_factor > 1:
         raise InvalidReplicationFactor(
             f"Unable to replicate the partition {asked.replication_factor} time(s): The target replication factor of "
-            f"{asked.replication_factor} cannot be reached because only 1 broker(s) are registered or some brokers have "
-            "all their log directories cordoned."
+            f"{asked.replication_factor} cannot be reached because only 1 broker(s) are registered or some brokers "
+            "have all their log directories cordoned."
         )
     if asked.num_partitions > MOST_PARTITIONS_A_REQUEST:
         raise PolicyViolation(

@@ -34,6 +34,7 @@ import structlog
 from broker_lite.apis import mirror, watch
 from broker_lite.apis.guard import Guard
 from broker_lite.apis.rows import ROWS
+from broker_lite.config.key import Key
 from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
 from broker_lite.wire.codec import Piece, decode, encode
 from broker_lite.wire.headers import read_request_header, request_is_flexible, response_is_flexible
@@ -143,6 +144,8 @@ class Served:
     refuse: Refuse[object] | None
     older: Older
     unknown_version: Callable[[Context], object] | None
+    only_if: Key[bool] | None
+    """The setting without which there is no such API."""
 
 
 @dataclass(slots=True)
@@ -160,6 +163,7 @@ class _Route:
     flexible: bool
     pack_header: Callable[[int, int], bytes]
     header_size: int
+    only_if: Key[bool] | None
 
 
 class Registry:
@@ -176,6 +180,7 @@ class Registry:
         older: Older | None = None,
         refuse: Refuse[Request] | None = None,
         unknown_version: Callable[[Context], object] | None = None,
+        only_if: Key[bool] | None = None,
     ) -> Callable[[Callable[[Context, Request], object]], Callable[[Context, Request], object]]:
         """Declare the handler of an API. It gets the advertised versions too and says itself what it thinks of them."""
         known, key = spec_of(request).versions, spec_of(request).key
@@ -197,6 +202,7 @@ class Registry:
                 refuse=cast("Refuse[object] | None", refuse),
                 older=older or {},
                 unknown_version=unknown_version,
+                only_if=only_if,
             )
             for version in {*served_versions, *advertised}:
                 self._routes[key, version] = _route(served, version)
@@ -204,8 +210,12 @@ class Registry:
 
         return register
 
+    def offered(self, broker: Broker) -> list[Served]:
+        """Every API that this broker serves, by key."""
+        return [one for one in self.table() if one.only_if is None or broker.settings.get(one.only_if)]
+
     def table(self) -> list[Served]:
-        """Every API we serve, by key."""
+        """Every API there is, by key."""
         return [self._served[key] for key in sorted(self._served)]
 
     def answer(self, broker: Broker, connection: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
@@ -220,6 +230,8 @@ class Registry:
             route = self._routes.get((key, version))
             if route is None:
                 return self._unknown(broker, connection, key, version, correlation_id, client_id)
+            if route.only_if is not None and not broker.settings.get(route.only_if):
+                raise Malformed(f"{route.served.name} is served with {route.only_if.name} only")
             if route.flexible:
                 tags = frame[pos]
                 pos += 1
@@ -287,6 +299,7 @@ def _route(served: Served, version: int) -> _Route:
         flexible=request_is_flexible(served.key, version),
         pack_header=_pack_flexible_header if flexible else _pack_header,
         header_size=5 if flexible else 4,
+        only_if=served.only_if,
     )
 
 

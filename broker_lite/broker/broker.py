@@ -32,6 +32,7 @@ from broker_lite.broker.producer_ids import ProducerIds
 from broker_lite.broker.purgatory import Purgatory
 from broker_lite.broker.quotas import KIND as QUOTA
 from broker_lite.broker.quotas import Quotas
+from broker_lite.broker.telemetry import Telemetry
 from broker_lite.broker.topics import DELETED, TOPIC, Topic, Topics
 from broker_lite.broker.transactions import Transactions
 from broker_lite.broker.upkeep import Upkeep
@@ -70,6 +71,7 @@ class Broker:
         self.topics = Topics(Partitions(folder, self.settings, options.durability, clock), self._write, self.settings)
         self.configs = Configs(self.settings, self.node_id, self._write)
         self.configs.on_change.append(self._reconfigure)
+        self.telemetry = Telemetry(self.settings, self.configs, clock)
         self.features_on = FeatureLevels(self._write)
         self.users = Users(self._write)
         self.acls = Acls(self.settings, self._write)

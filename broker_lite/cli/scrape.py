@@ -6,10 +6,12 @@ is beyond counts as one that is called `(other)`.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import anyio
@@ -130,7 +132,33 @@ async def watch_loop(metrics: Metrics) -> None:
         metrics.loop_lag = max(0.0, time.perf_counter() - wanted)
 
 
-async def answer(stream: SocketStream, page: Callable[[], bytes]) -> None:
+def pushed_to(broker: Broker) -> Callable[[], bytes]:
+    """What clients have told of themselves last (KIP-714), as JSON; their OpenTelemetry bytes in base64."""
+
+    def page() -> bytes:
+        told = [
+            {**one.facts, "at_ms": one.at_ms, "metrics": base64.b64encode(one.metrics).decode()}
+            for one in broker.telemetry.last.values()
+        ]
+        return json.dumps(told, indent=2).encode()
+
+    return page
+
+
+Pages = Mapping[bytes, tuple[str, Callable[[], bytes]]]
+"""Path -> the kind of text, and how it is made."""
+
+
+def pages_of(broker: Broker, metrics: Metrics) -> Pages:
+    metrics_page = (CONTENT_TYPE_LATEST, page_of(broker, metrics))
+    return {
+        b"/": metrics_page,
+        b"/metrics": metrics_page,
+        b"/telemetry": ("application/json", pushed_to(broker)),
+    }
+
+
+async def answer(stream: SocketStream, pages: Pages) -> None:
     """One request, one answer, good-bye."""
     async with stream:
         received = b""
@@ -138,19 +166,19 @@ async def answer(stream: SocketStream, page: Callable[[], bytes]) -> None:
             with anyio.fail_after(_PATIENCE):
                 while b"\r\n\r\n" not in received and len(received) < _REQUEST_MOST:
                     received += await stream.receive()
-                await stream.send(_response(received.partition(b"\r\n")[0].split(b" "), page))
+                await stream.send(_response(received.partition(b"\r\n")[0].split(b" "), pages))
         except (TimeoutError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
 
 
-def _response(words: Iterable[bytes], page: Callable[[], bytes]) -> bytes:
+def _response(words: Iterable[bytes], pages: Pages) -> bytes:
     method, path, *_ = (*words, b"", b"")
-    status, kind, body = "200 OK", CONTENT_TYPE_LATEST, b""
+    found = pages.get(path.partition(b"?")[0])
     if method not in (b"GET", b"HEAD"):
         status, kind, body = "405 Method Not Allowed", "text/plain", b"only GET\n"
-    elif path.partition(b"?")[0] not in (b"/metrics", b"/"):
-        status, kind, body = "404 Not Found", "text/plain", b"the page is /metrics\n"
+    elif found is None:
+        status, kind, body = "404 Not Found", "text/plain", b"there are /metrics and /telemetry\n"
     else:
-        body = page()
+        status, kind, body = "200 OK", found[0], found[1]()
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     return head.encode() + (b"" if method == b"HEAD" else body)

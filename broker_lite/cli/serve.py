@@ -203,7 +203,7 @@ async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:
     from broker_lite.config.listeners import parse_listener
 
     try:
-        from broker_lite.cli.scrape import answer, page_of, watch_loop
+        from broker_lite.cli.scrape import answer, pages_of, watch_loop
     except ModuleNotFoundError:
         raise StartRefused("metrics need prometheus-client: pip install 'broker-lite[metrics]'") from None
     asked = parse_listener(where)
@@ -212,9 +212,8 @@ async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:
     except OSError as error:
         raise StartRefused(f"--metrics {where}: {error.strerror or error}") from None
     broker.metrics = Metrics()
-    page = page_of(broker, broker.metrics)
     tasks.start_soon(watch_loop, broker.metrics)
-    tasks.start_soon(listener.serve, partial(answer, page=page))
+    tasks.start_soon(listener.serve, partial(answer, pages=pages_of(broker, broker.metrics)))
     port = listener.extra(SocketAttribute.local_port)
     structlog.get_logger().info("metrics.ready", url=f"http://{format_address(asked.host, port)}/metrics")
 

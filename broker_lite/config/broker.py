@@ -42,6 +42,11 @@ LOG_LEVEL = Key(
 METRICS = Key(
     "broker.lite.metrics", Kind.STRING, "", "HOST:PORT of a page that Prometheus reads; empty is none. Port 0 is any.",
 )  # fmt: skip
+TELEMETRY_ENABLE = Key(
+    "telemetry.enable", Kind.BOOLEAN, False,
+    "Take the metrics that clients push (KIP-714). Clients begin to push as soon as they see that they could.",
+)  # fmt: skip
+TELEMETRY_MAX_BYTES = Key("telemetry.max.bytes", Kind.INT, 1048576, "The largest push of a client.", low=1)
 UVLOOP = Key("broker.lite.uvloop", Kind.BOOLEAN, True, "Run on uvloop where it is installed, else on plain asyncio.")
 
 # Sockets.
