@@ -8,6 +8,7 @@ BIN     := $(VENV)/bin
 PORT    ?= 9092
 SECONDS ?= 300
 CYCLES  ?= 500
+CUTS    ?= 100
 ARGS    ?=
 
 .DEFAULT_GOAL := help
@@ -31,8 +32,8 @@ bench: venv-dev  ## measure against Apache Kafka; QUICK=1 takes five minutes, AR
 fuzz: venv-dev  ## damaged requests for SECONDS (300) instead of the few that the unit tests take
 	@BROKER_LITE_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -o timeout=0 tests/wire/test_fuzz.py $(ARGS)
 
-torture: venv-dev  ## every crash sweep whole, and CYCLES (500) times kill -9 under load
-	@BROKER_LITE_TORTURE=10 BROKER_LITE_CYCLES=$(CYCLES) $(BIN)/python -m pytest -q -s -o timeout=0 \
+torture: venv-dev  ## every crash sweep whole, CYCLES (500) kills under load, CUTS (100) of the power for each file system
+	@BROKER_LITE_TORTURE=10 BROKER_LITE_CYCLES=$(CYCLES) BROKER_LITE_CUTS=$(CUTS) $(BIN)/python -m pytest -q -s -o timeout=0 \
 		tests/crash tests/torture tests/log/test_compaction_model.py $(ARGS)
 
 docs: venv-dev  ## bring the generated tables of README.md and docs/ up to date
