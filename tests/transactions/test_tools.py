@@ -1,4 +1,4 @@
-"""Kafka's own tools and transactions: they are looked at, hanging ones are found and aborted; a copier copies exactly."""
+"""Kafka's own tools: transactions are looked at, hanging ones found and aborted; a copier copies exactly."""
 
 from __future__ import annotations
 
