@@ -131,7 +131,8 @@ class _Server:
             if connection is None:
                 continue
             if listener.tls is None:
-                await self._adopt(client, connection, None)
+                with anyio.CancelScope(shield=True):  # two turns of the loop; half adopted it would be nobody's
+                    await self._adopt(client, connection, None)
             else:  # a handshake takes its time, and the next client does not wait for it
                 doors.start_soon(self._adopt, client, connection, listener.tls)
 

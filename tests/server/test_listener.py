@@ -272,3 +272,11 @@ def test_stopping_waits_for_no_slow_reader(run: Run) -> None:
     assert server.stopped.wait(PATIENCE)
     assert time.monotonic() - began < 5
     assert piece.released.is_set()
+
+
+def test_stopping_while_clients_come_in_waits_for_none_of_them(run: Run) -> None:
+    server = run()
+    for _ in range(100):
+        server.client()
+    server.begin_stop()
+    assert server.stopped.wait(5)

@@ -211,3 +211,12 @@ def test_keys_are_readable_by_their_owner_alone(folder: Path) -> None:
     for name in ("server.pem", "server-key.pem", "server.p12", "client.pem", "client-key.pem", "client.p12"):
         assert (folder / name).stat().st_mode & 0o777 == 0o600
     assert not list(folder.glob("ca*key*"))
+
+
+def test_stopping_waits_for_no_handshake(run: Run, folder: Path) -> None:
+    server = listening(run, tls(folder))
+    stalled = [server.client() for _ in range(20)]
+    assert told(shaken(server, folder)) == b"User:ANONYMOUS hello"
+    server.begin_stop()
+    assert server.stopped.wait(5)
+    assert all(client.is_hung_up_on() for client in stalled)
