@@ -30,7 +30,7 @@ bench: venv-dev  ## measure against Apache Kafka; QUICK=1 takes five minutes, AR
 	@$(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
 
 fuzz: venv-dev  ## damaged requests for SECONDS (300) instead of the few that the unit tests take
-	@BROKER_LITE_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -o timeout=0 tests/wire/test_fuzz.py $(ARGS)
+	@BROKER_LITE_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -o timeout=0 tests/wire/test_fuzz.py tests/fuzz $(ARGS)
 
 torture: venv-dev  ## every crash sweep whole, CYCLES (500) kills under load, CUTS (100) of the power for each file system
 	@BROKER_LITE_TORTURE=10 BROKER_LITE_CYCLES=$(CYCLES) BROKER_LITE_CUTS=$(CUTS) $(BIN)/python -m pytest -q -s -o timeout=0 \
