@@ -35,6 +35,8 @@ SLICE = 0.0005
 PAUSE = 0.0002
 """Seconds. Shorter pauses do not wake the other thread."""
 PLANS_AT_ONCE = 100
+SHORTEST_REST = 0.05
+"""Seconds, whatever `log.cleaner.backoff.ms` says."""
 
 
 class _Stopped(Exception):
@@ -74,7 +76,7 @@ class Cleaner:
         async with anyio.create_task_group() as beside:
             beside.start_soon(self._stop_when_cancelled)
             while True:
-                await self._broker.clock.wait(never, get(keys.LOG_CLEANER_BACKOFF_MS) / 1000)
+                await self._broker.clock.wait(never, max(SHORTEST_REST, get(keys.LOG_CLEANER_BACKOFF_MS) / 1000))
                 while await self.clean_one():
                     pass
 
@@ -130,31 +132,33 @@ class Cleaner:
         began = time.perf_counter()
         work = Round(partition.log, found, last_records=partition.last_records(), now_ms=self._time.now_ms())
         try:
-            await self._clean_log(partition, work)
+            finished = await self._clean_log(partition, work)
         except (OSError, CorruptMessage, InvalidRecord) as error:
             if not partition.log.offline:
                 self._give_up(partition, error)
         except _Stopped:
             return False
         else:
-            seconds = round(time.perf_counter() - began, 3)
-            log.info("log.compacted", partition=str(partition.tp), seconds=seconds, **work.facts)
+            if finished:
+                seconds = round(time.perf_counter() - began, 3)
+                log.info("log.compacted", partition=str(partition.tp), seconds=seconds, **work.facts)
         finally:
             work.end()
         return True
 
-    async def _clean_log(self, partition: Partition, work: Round) -> None:
+    async def _clean_log(self, partition: Partition, work: Round) -> bool:
+        """False if the topic was deleted meanwhile, or its disk failed."""
         folder = self._broker.folder
         await anyio.to_thread.run_sync(work.read_keys, self._pace)
         # A missing offset behind the recovery point would be taken for damage, so that has to be safe first.
         await anyio.to_thread.run_sync(folder.checkpoint_later(self._broker.topics.open_partitions()))
         for group in work.groups():
-            if partition.log.offline:  # the topic was deleted, or its disk failed
-                return
+            if partition.log.offline:
+                return False
             work.begin(group)
             await anyio.to_thread.run_sync(work.sift, group, self._pace)
             if partition.log.offline:
-                return
+                return False
             try:
                 work.commit(group)
             except OSError as error:
@@ -164,6 +168,7 @@ class Cleaner:
             await anyio.to_thread.run_sync(folder.disk.sync_dir, partition.log.path)
         self._clean[partition.tp] = (partition.topic_id, work.clean_upto)
         await anyio.to_thread.run_sync(self._save, self._known())
+        return True
 
     def _known(self) -> dict[TopicPartition, int]:
         topics = self._broker.topics

@@ -21,6 +21,7 @@ _BY_NAME = (
     layout.RECOVERY_POINTS,
     layout.LOG_STARTS,
     layout.HIGH_WATERMARKS,
+    layout.CLEANED_UP_TO,
     layout.META_PROPERTIES,
     layout.CLEAN_SHUTDOWN,
 )
@@ -179,6 +180,7 @@ _LINES: dict[str, Callable[[bytes, int], list[str]]] = {
     layout.RECOVERY_POINTS: _offsets,
     layout.LOG_STARTS: _offsets,
     layout.HIGH_WATERMARKS: _offsets,
+    layout.CLEANED_UP_TO: _offsets,
     layout.META_PROPERTIES: _properties,
     layout.CLEAN_SHUTDOWN: _clean,
 }
