@@ -6,7 +6,9 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import confluent_kafka as ck
 import pytest
@@ -16,6 +18,7 @@ from broker_lite.log import layout
 from tests.support import kafka_tools
 from tests.support.broker import BrokerProcess
 from tests.support.kafka_server import KafkaServer
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -24,6 +27,14 @@ PARTITIONS = 3
 TIME = 1_700_000_000_000
 GROUP = "readers"
 NEW_GROUP = "new-readers"
+T = TypeVar("T")
+NOT_YET = (
+    ck.KafkaError.NOT_COORDINATOR,
+    ck.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    ck.KafkaError.COORDINATOR_NOT_AVAILABLE,
+    ck.KafkaError.NOT_LEADER_FOR_PARTITION,
+    ck.KafkaError.LEADER_NOT_AVAILABLE,
+)
 Told = tuple[int, int, bytes | None, bytes | None, object]
 
 
@@ -131,17 +142,34 @@ def look(bootstrap: str, topic: str) -> Seen:
     every = [ck.TopicPartition(topic, index) for index in range(PARTITIONS)]
     for group in (GROUP, NEW_GROUP):
         member = reader(bootstrap, group)
-        for one in member.committed(every, timeout=30):
+        for one in patiently(partial(member.committed, every, timeout=30)):
             seen.committed[group, one.partition] = one.offset
         member.close()
-    for one in consumer.offsets_for_times([ck.TopicPartition(topic, at.partition, TIME + 2100) for at in every], 30):
+    times = [ck.TopicPartition(topic, one.partition, TIME + 2100) for one in every]
+    for one in patiently(partial(consumer.offsets_for_times, times, timeout=30)):
         seen.by_time[one.partition] = one.offset
     for one in every:
-        low, high = consumer.get_watermark_offsets(one, timeout=30)
+        low, high = patiently(partial(consumer.get_watermark_offsets, one, timeout=30))
         seen.watermarks[one.partition] = (low, high)
         seen.records[one.partition] = list(read_all(consumer, topic, one.partition, low))
     consumer.close()
     return seen
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """The answer of a broker that may have come up a moment ago and still loads what it is asked for."""
+    answers: list[T] = []
+
+    def answered() -> bool:
+        try:
+            answers.append(ask())
+        except ck.KafkaException as error:
+            if error.args[0].code() not in NOT_YET:
+                raise
+        return bool(answers)
+
+    until(answered, within=60, what="an answer", every=0.5)
+    return answers[0]
 
 
 def read_all(consumer: ck.Consumer, topic: str, partition: int, start: int) -> Iterator[Told]:
