@@ -148,7 +148,7 @@ ROWS: dict[int, Row] = {
     57: cluster(ALTER),
     60: rows_of_topics.describe_cluster,
     61: each_topic("topics", "topics", READ),
-    65: each("transactional_ids", "transaction_states", DESCRIBE, TXN),
+    65: rows_of_topics.describe_transactions,
     66: listed("transaction_states", "transactional_id", DESCRIBE, TXN),
     68: rows_of_topics.subscribe,
     69: refuse_groups("group_ids"),

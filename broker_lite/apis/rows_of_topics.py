@@ -23,6 +23,10 @@ from broker_lite.wire.messages.k20_delete_topics import DeleteTopicsRequest
 from broker_lite.wire.messages.k22_init_producer_id import InitProducerIdRequest
 from broker_lite.wire.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest
 from broker_lite.wire.messages.k60_describe_cluster import DescribeClusterResponse
+from broker_lite.wire.messages.k65_describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
 from broker_lite.wire.messages.k75_describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -63,11 +67,37 @@ def refuse_groups(field: str) -> Row:
             for group in getattr(response, "groups"):  # noqa: B009  the field of several messages
                 if group.authorized_operations != NOT_ASKED:
                     group.authorized_operations = guard.operations(GROUP, group.group_id)
+                if not all(guard.may(DESCRIBE, TOPIC, name) for name in _topics_of(group)):
+                    group.error_code, group.error_message, group.members = _DENIED, TEXTS[TOPIC], []
             return response
 
         return then(answer_for(guard, request, field, {GROUP: denied}, "groups", ask), finish)
 
     return row
+
+
+def _topics_of(group: object) -> set[str]:
+    """Every topic that the description of a group names; a classic group's members keep theirs to themselves."""
+    names: set[str] = set()
+    for member in getattr(group, "members", ()):
+        names.update(getattr(member, "subscribed_topic_names", None) or ())
+        for field in ("assignment", "target_assignment"):
+            for one in getattr(getattr(member, field, None), "topic_partitions", ()):
+                names.add(one.topic_name)
+    return names
+
+
+def describe_transactions(guard: Guard, request: object, ask: Ask) -> object:
+    assert isinstance(request, DescribeTransactionsRequest)
+    denied: list[object] = [one for one in request.transactional_ids if not guard.may(DESCRIBE, TXN, one)]
+
+    def finish(response: object) -> object:
+        assert isinstance(response, DescribeTransactionsResponse)
+        for state in response.transaction_states:
+            state.topics = [one for one in state.topics if guard.may(DESCRIBE, TOPIC, one.topic)]
+        return response
+
+    return then(answer_for(guard, request, "transactional_ids", {TXN: denied}, "transaction_states", ask), finish)
 
 
 def fetch(guard: Guard, request: object, ask: Ask) -> object:

@@ -22,6 +22,14 @@ from broker_lite.wire.messages.k29_describe_acls import DescribeAclsRequest, Des
 from broker_lite.wire.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from broker_lite.wire.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from broker_lite.wire.messages.k60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from broker_lite.wire.messages.k68_consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from broker_lite.wire.messages.k69_consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
 from tests.security.test_permissions import AUTHORIZER
 from tests.support.talk import Talk, talking
 
@@ -201,3 +209,22 @@ async def test_without_an_authorizer_there_are_no_acls_to_speak_of(tmp_path: Pat
         assert told.error_code == ErrorCode.SECURITY_DISABLED
         made = await talk.ask(CreateAclsRequest(creations=[creation()]), 3, CreateAclsResponse)
         assert made.results[0].error_code == ErrorCode.SECURITY_DISABLED
+
+
+async def test_a_group_that_reads_a_hidden_topic_is_described_without_its_members(talk: Talk) -> None:
+    allow(talk, Operation.READ, "g", Resource.GROUP)
+    allow(talk, Operation.DESCRIBE)
+    joining = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=5000, subscribed_topic_names=["mine"],
+        topic_partitions=[],
+    )  # fmt: skip
+    assert (await talk.ask(joining, 1, ConsumerGroupHeartbeatResponse)).error_code == 0
+    asked = ConsumerGroupDescribeRequest(group_ids=["g"], include_authorized_operations=True)
+    seen = (await talk.ask(asked, 1, ConsumerGroupDescribeResponse)).groups[0]
+    assert (seen.error_code, len(seen.members)) == (0, 1)
+    assert seen.authorized_operations == 1 << Operation.READ | 1 << Operation.DESCRIBE
+    talk.broker.acls.remove(Filter(resource=Resource.TOPIC))
+    hidden = (await talk.ask(asked, 1, ConsumerGroupDescribeResponse)).groups[0]
+    assert (hidden.error_code, hidden.members) == (DENIED, [])
+    joining.subscribed_topic_names = ["theirs"]
+    assert (await talk.ask(joining, 1, ConsumerGroupHeartbeatResponse)).error_code == DENIED
