@@ -17,6 +17,7 @@ from broker_lite.broker.broker import Broker
 from broker_lite.clock import Clock, ManualClock
 from broker_lite.config.sources import Settings, Source
 from broker_lite.config.start import Durability, StartOptions, TopicAtStart
+from broker_lite.log.slice import FileSlice
 from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.wire.codec import decode, encode
 from broker_lite.wire.headers import request_is_flexible, response_is_flexible
@@ -145,10 +146,10 @@ class Talk:
 def _read(piece: object) -> bytes:
     if isinstance(piece, (bytearray, memoryview)):
         return bytes(piece)
-    lazy = cast("registry.Piece", piece)
-    data = lazy.read(0, len(lazy))  # type: ignore[union-attr]
-    lazy.release()  # type: ignore[union-attr]
-    return bytes(data)
+    assert isinstance(piece, FileSlice)
+    data = piece.read_all()
+    piece.release()
+    return data
 
 
 @asynccontextmanager
