@@ -20,6 +20,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -28,13 +29,15 @@ import structlog
 from broker_lite.apis.registry import Answer, ConnectionFacts
 from broker_lite.clock import Clock
 from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
-from broker_lite.security.logins import Login, Mechanisms, Work
 from broker_lite.security.principals import principal
 from broker_lite.security.sasl import AuthenticationFailed, Step
 from broker_lite.wire.codec import decode, encode_bytes
 from broker_lite.wire.headers import read_request_header, request_is_flexible, response_header, response_is_flexible
 from broker_lite.wire.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker_lite.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+
+if TYPE_CHECKING:
+    from broker_lite.security.logins import Login, Mechanisms, Work
 
 log = structlog.get_logger()
 
