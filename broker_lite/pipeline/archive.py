@@ -228,17 +228,27 @@ def write_file(task: Task) -> Written:
     """One file, on a worker. Killed anywhere, it leaves at most a file that no reader looks at."""
     store = Store(task.out)
     half = f".{task.file}.{uuid.uuid4().hex}.tmp"
-    records = left_out = 0
-    with store.create(half) as out, pq.ParquetWriter(out, SCHEMA, compression=task.codec) as parquet:
-        for rows in task.slice.rows():
-            if isinstance(rows, Damaged):
-                left_out += 1
-                continue
-            topic = pa.repeat(task.slice.topic, len(rows)).cast(pa.string())
-            partition = pa.array(np.full(len(rows), task.slice.partition, dtype=np.int32))
-            parquet.write_batch(pa.RecordBatch.from_arrays([topic, partition, *rows.columns], schema=SCHEMA))
-            records += len(rows)
-        parquet.close()
-        size = int(out.tell())
+    try:
+        written = _write_half(store, half, task)
+    except BaseException:
+        if store.exists(half):
+            store.remove(half)
+        raise
     store.finish(half, task.file)
+    return written
+
+
+def _write_half(store: Store, half: str, task: Task) -> Written:
+    records = left_out = 0
+    with store.create(half) as out:
+        with pq.ParquetWriter(out, SCHEMA, compression=task.codec) as parquet:
+            for rows in task.slice.rows():
+                if isinstance(rows, Damaged):
+                    left_out += 1
+                    continue
+                topic = pa.repeat(task.slice.topic, len(rows)).cast(pa.string())
+                partition = pa.array(np.full(len(rows), task.slice.partition, dtype=np.int32))
+                parquet.write_batch(pa.RecordBatch.from_arrays([topic, partition, *rows.columns], schema=SCHEMA))
+                records += len(rows)
+        size = int(out.tell())
     return Written(records, size, left_out)

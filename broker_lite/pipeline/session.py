@@ -23,15 +23,15 @@ NEEDS_JAVA = 17
 NEEDED = ("pyarrow", "numpy", "crc32c", "broker_lite")
 """What a worker imports."""
 _INSTALL = "pip install 'broker-lite[spark]'"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile=file:{_LOGGING}",
 }
 
 

@@ -29,6 +29,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         jars=",".join(map(str, connector_jars())),
         conf={
             "spark.driver.memory": "1g",
+            # Half the time to start, at the price of speed that no test needs.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(place / "warehouse"),
             "spark.local.dir": str(place / "local"),

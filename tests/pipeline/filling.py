@@ -24,7 +24,10 @@ def create(bootstrap: str, topic: str, partitions: int = 2, **config: str) -> No
 
 def fill(bootstrap: str, topic: str, count: int = 500, partitions: int = 2, codec: str = "lz4") -> None:
     """`count` records a partition, with keys, nulls and headers."""
-    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 5, "acks": "all"})
+    refused: list[object] = []
+    # A batch must fit into a segment, and the segments of these tests are small.
+    settings = {"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 5, "batch.size": 8000}
+    producer = Producer(settings)
     for index in range(count):
         for partition in range(partitions):
             producer.produce(
@@ -34,8 +37,10 @@ def fill(bootstrap: str, topic: str, count: int = 500, partitions: int = 2, code
                 partition=partition,
                 timestamp=1_714_000_000_000 + 1000 * index,
                 headers=[("h", b"1"), ("null", None)] if index % 5 == 0 else None,
+                on_delivery=lambda error, _: refused.append(error) if error else None,
             )
     assert producer.flush(30) == 0
+    assert not refused, refused[0]
 
 
 def transact(bootstrap: str, topic: str, transactional_id: str, outcomes: str, each: int = 20) -> Producer:
