@@ -81,10 +81,10 @@ REQUEST_READ_TIMEOUT_MS = Key(
     "How long a request that has begun may take to arrive, unless it comes at a fair speed.", low=1,
 )  # fmt: skip
 MAX_CONNECTIONS = Key(
-    "max.connections", Kind.INT, INT_MAX, "Connections at once; further ones are closed.", low=0, dynamic=True
+    "max.connections", Kind.INT, INT_MAX, "Connections at once; further ones wait.", low=0
 )
 MAX_CONNECTIONS_PER_IP = Key(
-    "max.connections.per.ip", Kind.INT, INT_MAX, "Connections at once from one address.", low=0, dynamic=True
+    "max.connections.per.ip", Kind.INT, INT_MAX, "Connections at once from one address.", low=0
 )
 MAX_CONNECTIONS_PER_IP_OVERRIDES: Key[tuple[str, ...]] = Key(
     "max.connections.per.ip.overrides", Kind.LIST, (), "Other limits for some addresses, as HOST:NUMBER,HOST:NUMBER.",

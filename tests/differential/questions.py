@@ -137,7 +137,7 @@ def _configs() -> Iterator[Question]:
     for change in (
         ("message.max.bytes", SET, "2000000"), ("message.max.bytes", SET, "x"), ("node.id", SET, "5"),
         ("num.partitions", SET, "5"), ("nope", SET, "5"), ("nope", DELETE, None), ("log.retention.ms", SET, "1000"),
-        ("max.connections.per.ip", SET, "x"), ("advertised.listeners", SET, "PLAINTEXT://:1"),
+        ("producer.id.expiration.ms", SET, "x"), ("advertised.listeners", SET, "PLAINTEXT://:1"),
     ):  # fmt: skip
         yield Question(_change(BROKER, "1", change))
     yield Question(_change(BROKER, "", ("message.max.bytes", SET, "3000000")))
