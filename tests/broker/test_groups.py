@@ -236,12 +236,17 @@ async def test_old_offsets_are_forgotten_from_time_to_time(tmp_path: Path) -> No
 
 async def test_pending_offsets_survive_a_restart(tmp_path: Path) -> None:
     async with talking(tmp_path, durability=Durability.OS) as talk:
-        talk.broker.groups.commit_in_transaction("g", Committer(), [Commit("t", 0, 9)], producer_id=7, producer_epoch=0)
-        talk.broker.groups.commit_in_transaction("g", Committer(), [Commit("t", 1, 8)], producer_id=8, producer_epoch=0)
-        partition = talk.broker.topics.partition(GROUP_OFFSETS_TOPIC, talk.broker.groups.partition_of("g"))
-        partition.append_marker(7, 0, commit=True, coordinator_epoch=0, now_ms=NOW)
+        transactions = talk.broker.transactions
+        first, second = [await transactions.init(name, 60_000, None) for name in ("a", "b")]
+        for partition, name, producer in ((0, "a", first), (1, "b", second)):
+            transactions.check_offsets(name, producer, "g", implicit=True)
+            offset = Commit("t", partition, 9 - partition)
+            talk.broker.groups.commit_in_transaction(
+                "g", Committer(), [offset], producer_id=producer.id, producer_epoch=producer.epoch
+            )
+        await transactions.end("a", first, commit=True, version=2)
     async with talking(tmp_path, durability=Durability.OS) as talk:
         await settle()
         assert (committed(talk), committed(talk, partition=1)) == (9, -1)
-        talk.broker.groups.marker_written(talk.broker.groups.partition_of("g"), 8, commit=True)
+        await talk.broker.transactions.end("b", second, commit=True, version=2)
         assert committed(talk, partition=1) == 8
