@@ -205,3 +205,31 @@ async def test_aiokafka_is_told_that_a_password_is_wrong(
     with pytest.raises((aiokafka.errors.SaslAuthenticationFailed, aiokafka.errors.KafkaConnectionError)):
         await producer.start()
     await producer.stop()
+
+
+def test_librdkafka_shows_tokens_and_renews_them(tmp_path: Path) -> None:
+    """Nobody signs them, so they are good for tests alone; each log-in is good for two seconds and renewed in time."""
+    arguments = ["--listen", "SASL_PLAINTEXT://127.0.0.1:0", "--topic", "t"]
+    for setting in (
+        "sasl.enabled.mechanisms=OAUTHBEARER",
+        "broker.lite.sasl.oauthbearer.unsecured=true",
+        "connections.max.reauth.ms=2000",
+    ):
+        arguments += ["--set", setting]
+    with BrokerProcess(tmp_path, arguments, listen="") as broker:
+        settings: dict[str, object] = {
+            "bootstrap.servers": broker.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "enable.sasl.oauthbearer.unsecure.jwt": True,
+            "sasl.oauthbearer.config": "principal=alice",
+        }
+        producer = confluent_kafka.Producer(settings)
+        told: list[object] = []
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            producer.produce("t", b"hello", on_delivery=lambda error, message: told.append(error))
+            assert producer.flush(15) == 0
+            time.sleep(0.1)
+        assert set(told) == {None}
+        assert "expired" not in broker.stderr
