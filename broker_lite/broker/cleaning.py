@@ -20,7 +20,7 @@ import structlog
 
 from broker_lite.broker.steady import SteadyTime
 from broker_lite.config import broker as keys
-from broker_lite.errors import CorruptMessage, InvalidRecord, StorageFailed
+from broker_lite.errors import CorruptMessage, InvalidRecord
 from broker_lite.ids import TopicId, TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.compaction import Plan, Round, plan
@@ -66,6 +66,8 @@ class Cleaner:
         self._clean: dict[TopicPartition, tuple[TopicId, int]] = {}
         """Up to where, and of which topic: a new one of the same name begins dirty."""
         self._uncleanable: set[tuple[TopicPartition, TopicId]] = set()
+        self._failing: set[tuple[TopicPartition, TopicId]] = set()
+        """Left alone until the next rest is over, so that others have their turn."""
 
     async def run(self) -> None:
         get = self._broker.settings.get
@@ -77,8 +79,13 @@ class Cleaner:
             beside.start_soon(self._stop_when_cancelled)
             while True:
                 await self._broker.clock.wait(never, max(SHORTEST_REST, get(keys.LOG_CLEANER_BACKOFF_MS) / 1000))
-                while await self.clean_one():
-                    pass
+                await self.clean_all()
+
+    async def clean_all(self) -> None:
+        """Every log that needs it, once."""
+        self._failing.clear()
+        while await self.clean_one():
+            pass
 
     async def _stop_when_cancelled(self) -> None:
         try:
@@ -105,7 +112,9 @@ class Cleaner:
         for number, partition in enumerate(list(self._broker.topics.open_partitions())):
             if number % PLANS_AT_ONCE == PLANS_AT_ONCE - 1:
                 await anyio.lowlevel.checkpoint()
-            if not partition.log.settings.cleanup.compact or self._name(partition) in self._uncleanable:
+            if not partition.log.settings.cleanup.compact:
+                continue
+            if self._name(partition) in self._uncleanable or self._name(partition) in self._failing:
                 continue
             try:
                 found = plan(
@@ -115,7 +124,7 @@ class Cleaner:
                     now_ms=now_ms,
                 )
             except (OSError, CorruptMessage) as error:
-                self._give_up(partition, error)
+                self._failed(partition, error)
                 continue
             if found is not None and (best is None or found.ratio > best[1].ratio):
                 best = partition, found
@@ -134,8 +143,7 @@ class Cleaner:
         try:
             finished = await self._clean_log(partition, work)
         except (OSError, CorruptMessage, InvalidRecord) as error:
-            if not partition.log.offline:
-                self._give_up(partition, error)
+            self._failed(partition, error)
         except _Stopped:
             return False
         else:
@@ -149,7 +157,9 @@ class Cleaner:
     async def _clean_log(self, partition: Partition, work: Round) -> bool:
         """False if the topic was deleted meanwhile, or its disk failed."""
         folder = self._broker.folder
-        await anyio.to_thread.run_sync(work.read_keys, self._pace)
+        for part in work.parts():
+            if not await anyio.to_thread.run_sync(work.read_keys, part, self._pace):
+                break
         # A missing offset behind the recovery point would be taken for damage, so that has to be safe first.
         await anyio.to_thread.run_sync(folder.checkpoint_later(self._broker.topics.open_partitions()))
         for group in work.groups():
@@ -185,8 +195,11 @@ class Cleaner:
     def _name(self, partition: Partition) -> tuple[TopicPartition, TopicId]:
         return partition.tp, partition.topic_id
 
-    def _give_up(self, partition: Partition, error: Exception) -> None:
-        """Until the next start: what went wrong will go wrong again."""
-        self._uncleanable.add(self._name(partition))
-        reason = error.message if isinstance(error, StorageFailed | CorruptMessage | InvalidRecord) else str(error)
-        log.error("log.uncleanable", partition=str(partition.tp), reason=reason)
+    def _failed(self, partition: Partition, error: Exception) -> None:
+        """A full disk may have room later; what is damaged stays so until the next start."""
+        if isinstance(error, OSError):
+            self._failing.add(self._name(partition))
+            log.error("log.not_compacted", partition=str(partition.tp), reason=str(error))
+        elif not partition.log.offline:
+            self._uncleanable.add(self._name(partition))
+            log.error("log.uncleanable", partition=str(partition.tp), reason=str(error))

@@ -27,7 +27,7 @@ from broker_lite.log import layout, swap
 from broker_lite.log.aborted import AbortedTxn
 from broker_lite.log.keymap import KeyMap
 from broker_lite.log.log import Log
-from broker_lite.log.port import Bytes
+from broker_lite.log.port import Bytes, File
 from broker_lite.log.scan import Damaged, is_intact, whole
 from broker_lite.log.segment import Segment
 from broker_lite.log.sifting import LastRecord, Passing, Sieve
@@ -36,6 +36,8 @@ from broker_lite.records.batch import MAGIC, Batch
 
 Pace = Callable[[], None]
 _WRITE_AT = 1 << 20
+_FILES_AT_ONCE = 64
+"""Leased by a round; however many segments there are, others need descriptors too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,28 +107,30 @@ class Round:
         self.clean_upto = chosen.first_dirty
         self.read_bytes = 0
         self.written_bytes = 0
-        for segment in self._segments:
-            segment.file.acquire()
+        self._leased: list[File] = []
+        self._dirty = [segment for segment in self._segments if segment.next_offset > chosen.first_dirty]
+        # Of those that ended before, no marker will come by in pass one.
+        self._passing = Passing(one for one in self._aborted if one.last_offset >= self._dirty[0].base)
         log.held = True
 
     # --- in a thread ----------------------------------------------------------------------------------------------
 
-    def read_keys(self, pace: Pace) -> None:
-        """Pass one. Afterwards `clean_upto` is where the log will be clean up to."""
-        first = self._plan.first_dirty
-        dirty = [segment for segment in self._segments if segment.next_offset > first]
-        # Of those that ended before, no marker will come by.
-        passing = Passing(one for one in self._aborted if one.last_offset >= dirty[0].base)
-        for segment in dirty:
-            for batch in self._batches(segment, pace):
-                if isinstance(batch, Batch) and not self._note_keys(batch, passing, first):
-                    self.clean_upto = Offset(self._keys.latest + 1)
-                    return
-            self.clean_upto = Offset(segment.next_offset)
+    def read_keys(self, part: list[Segment], pace: Pace) -> bool:
+        """Pass one, for one of `parts`; False if the memory is full, and the parts that follow are not to be read.
 
-    def _note_keys(self, batch: Batch, passing: Passing, first: int) -> bool:
+        Afterwards `clean_upto` is where the log will be clean up to.
+        """
+        for segment in part:
+            for batch in self._batches(segment, pace):
+                if isinstance(batch, Batch) and not self._note_keys(batch):
+                    self.clean_upto = Offset(self._keys.latest + 1)
+                    return False
+            self.clean_upto = Offset(segment.next_offset)
+        return True
+
+    def _note_keys(self, batch: Batch) -> bool:
         """False if there is no room."""
-        keys = self._keys
+        keys, passing, first = self._keys, self._passing, self._plan.first_dirty
         if batch.is_control:
             passing.marker(batch)
         elif not passing.batch(batch) and batch.last_offset >= first:
@@ -177,6 +181,22 @@ class Round:
 
     # --- in the log's own thread ----------------------------------------------------------------------------------
 
+    def parts(self) -> Iterator[list[Segment]]:
+        """What pass one has to read; each is leased until the next one is asked for."""
+        for number in range(0, len(self._dirty), _FILES_AT_ONCE):
+            part = self._dirty[number : number + _FILES_AT_ONCE]
+            self._lease(part)
+            yield part
+        self._lease([])
+
+    def _lease(self, segments: list[Segment]) -> None:
+        leased, self._leased = self._leased, []
+        for file in leased:
+            file.release()
+        for segment in segments:
+            segment.file.acquire()
+            self._leased.append(segment.file)
+
     def groups(self) -> list[list[Segment]]:
         """Segments that become one: as many as fit, by their sizes before."""
         settings = self._log.settings
@@ -185,7 +205,7 @@ class Round:
         for segment in self._segments:
             if segment.base >= self.clean_upto:
                 break
-            fits = groups and size + segment.size <= settings.segment_bytes
+            fits = groups and size + segment.size <= settings.segment_bytes and len(groups[-1]) < _FILES_AT_ONCE
             if fits and segment.next_offset - 1 - groups[-1][0].base <= layout.MAX_RELATIVE:
                 groups[-1].append(segment)
                 size += segment.size
@@ -196,6 +216,7 @@ class Round:
 
     def begin(self, group: list[Segment]) -> None:
         log, base = self._log, group[0].base
+        self._lease(group)
         swap.discard(log.disk, log.path, base)
         self._draft = Segment(
             log.disk,
@@ -241,15 +262,13 @@ class Round:
         self._close_draft()
         if draft is not None and not self._log.offline:
             swap.discard(self._log.disk, self._log.path, draft.base)
-        for segment in self._segments:
-            segment.file.release()
-        self._segments = []
+        self._lease([])
         self._log.let_go()
 
     def keep_open(self) -> None:
         """A commit failed half way. The old files are read on under whatever name they have: leases stay for good."""
         self._draft = None
-        self._segments = []
+        self._leased = []
 
     @property
     def facts(self) -> dict[str, int]:

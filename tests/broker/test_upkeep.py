@@ -178,3 +178,31 @@ async def test_a_stop_does_not_wait_for_a_round_of_compaction(tmp_path: Path) ->
     assert partition.log.size_bytes == size
     assert not list((tmp_path / "t-0").glob("*.cleaned"))
     assert (tmp_path / layout.CLEAN_SHUTDOWN).exists()
+
+
+async def test_a_round_that_finds_the_disk_full_is_tried_again_and_damage_is_not(tmp_path: Path) -> None:
+    configs = topic(segment_bytes="2000", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+    async with talking(tmp_path, durability=Durability.OS, topics=configs) as talk:
+        for number in range(100):
+            records = [NewRecord(b"%d" % (number % 5), b"%d" % number * 20)]
+            await talk.produce("t", batch=build_batch(records, timestamp=NOW))
+        partition = talk.broker.topics.partition("t", 0)
+        partition.log.flush()
+        size, cleaner = partition.log.size_bytes, talk.broker.upkeep.cleaner
+        blocked = tmp_path / "t-0" / "00000000000000000000.log.cleaned"
+        blocked.mkdir()  # a file cannot be made here
+        (blocked / "x").write_bytes(b"")
+        with structlog.testing.capture_logs() as said:
+            await cleaner.clean_all()
+        assert [line["event"] for line in said] == ["log.not_compacted"]
+        assert (partition.log.size_bytes, partition.log.held) == (size, False)
+        (blocked / "x").unlink()
+        blocked.rmdir()
+        with partition.log.segments[1].path.open("r+b") as file:
+            file.seek(100)
+            file.write(b"damage")
+        with structlog.testing.capture_logs() as said:
+            await cleaner.clean_all()
+            await cleaner.clean_all()
+        assert [line["event"] for line in said] == ["log.uncleanable"]
+        assert (partition.log.size_bytes, partition.log.held) == (size, False)

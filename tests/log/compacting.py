@@ -138,7 +138,7 @@ class Kept:
             now_ms=now_ms,
             keys=KeyMap(max_keys),
         )
-        work.read_keys(pace)
+        all(work.read_keys(part, pace) for part in work.parts())
         for group in work.groups():
             work.begin(group)
             work.sift(group, pace)

@@ -8,6 +8,7 @@ import pytest
 
 from broker_lite.errors import CorruptMessage
 from broker_lite.ids import Offset
+from broker_lite.log.disk import RealDisk
 from broker_lite.log.memory_disk import MemoryDisk
 from broker_lite.log.settings import DAY_MS
 from broker_lite.records.compression import Codec
@@ -321,7 +322,7 @@ def test_a_round_that_is_told_to_stop_leaves_no_trace(tmp_path: Path) -> None:
         work = Round(kept.partition.log, chosen, last_records={}, now_ms=NOW)
         try:
             with pytest.raises(InterruptedError):  # noqa: PT012
-                work.read_keys(pace)
+                assert all(work.read_keys(part, pace) for part in work.parts())
                 for group in work.groups():
                     work.begin(group)
                     work.sift(group, pace)
@@ -342,3 +343,21 @@ def test_segments_deleted_during_a_round_go_when_it_is_over(tmp_path: Path) -> N
     assert (log.start, len(log.segments)) == (20, count)
     log.let_go()
     assert log.segments[0].base <= 20 < log.segments[1].base
+
+
+def test_a_log_of_very_many_segments_needs_few_descriptors(tmp_path: Path) -> None:
+    disk = RealDisk(max_open=100)
+    kept = Kept(tmp_path, disk, segment_bytes=150)
+    for number in range(300):
+        kept.put((b"%d" % (number % 10), b"x" * 40))
+    most = 0
+
+    def watch() -> None:
+        nonlocal most
+        most = max(most, disk.leased)
+
+    assert len(kept.partition.log.segments) > 200
+    kept.compact(pace=watch)
+    assert len(kept.records()) == 10
+    assert 0 < most <= 65
+    assert disk.leased == 0
