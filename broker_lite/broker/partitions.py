@@ -10,7 +10,7 @@ from broker_lite.config import topic as topic_keys
 from broker_lite.config.sources import Settings, TopicSettings
 from broker_lite.config.start import Durability
 from broker_lite.ids import Offset, TopicId, TopicPartition
-from broker_lite.log import checkpoints
+from broker_lite.log import checkpoints, layout
 from broker_lite.log.log import LogSettings
 from broker_lite.log.settings import Cleanup
 from broker_lite.partition.partition import Partition, PartitionSettings
@@ -64,6 +64,7 @@ class Partitions:
         self._durability = durability
         self._clock = clock
         self._news = RecoveryNews(folder.disk, clock)
+        self._cleaned = checkpoints.read_offsets(folder.disk, folder.path / layout.CLEANED_UP_TO)
 
     def settings_for(self, topic: TopicSettings) -> PartitionSettings:
         return partition_settings(topic, self._settings, self._durability)
@@ -74,6 +75,9 @@ class Partitions:
     def open(self, tp: TopicPartition, topic_id: TopicId, settings: TopicSettings) -> Partition:
         folder = self._folder
         point = folder.recovery_points.get(tp)
+        if point is not None and self._cleaned.get(tp, 0) > point:
+            # Kafka compacts behind its recovery point, too; then a missing offset there is no sign of damage.
+            point = None
         start = folder.log_starts.get(tp)
         high = folder.high_watermarks.get(tp)
         if not folder.was_clean:

@@ -206,3 +206,19 @@ async def test_a_round_that_finds_the_disk_full_is_tried_again_and_damage_is_not
             await cleaner.clean_all()
         assert [line["event"] for line in said] == ["log.uncleanable"]
         assert (partition.log.size_bytes, partition.log.held) == (size, False)
+
+
+async def test_a_log_that_kafka_compacted_behind_its_recovery_point_is_not_damaged(tmp_path: Path) -> None:
+    configs = topic(segment_bytes="2000", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+    async with talking(tmp_path, durability=Durability.OS, topics=configs) as talk:
+        for number in range(100):
+            records = [NewRecord(b"%d" % (number % 5), b"%d" % number * 20)]
+            await talk.produce("t", batch=build_batch(records, timestamp=NOW))
+        partition = talk.broker.topics.partition("t", 0)
+        partition.log.flush()
+        await talk.broker.upkeep.cleaner.clean_all()
+    (tmp_path / layout.CLEAN_SHUTDOWN).unlink()
+    checkpoints.write_offsets(RealDisk(), tmp_path / layout.RECOVERY_POINTS, {partition.tp: 0}, sync=False)
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        assert talk.broker.topics.partition("t", 0).log.recovered.damage is None
+        assert (await talk.produce("t", batch=build_batch(records, timestamp=NOW))).base_offset == 100
