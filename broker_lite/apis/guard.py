@@ -61,10 +61,11 @@ class Guard:
 
     def topic_of(self, asked: object) -> str | None:
         """The topic that part of a message names, by name or by id; None for an id that nobody has."""
-        for field in ("name", "topic", "topic_name"):
-            name = getattr(asked, field, None)
-            if name:
-                return str(name)
+        name: str | None = (
+            getattr(asked, "name", None) or getattr(asked, "topic", None) or getattr(asked, "topic_name", None)
+        )
+        if name:
+            return name
         known = self.ctx.broker.topics.by_id(TopicId(getattr(asked, "topic_id", b"")))
         return None if known is None else known.name
 
@@ -95,6 +96,8 @@ def answer_for(
     guard: Guard, request: object, field: str, denied: dict[Resource, list[object]], answers: str, ask: Ask
 ) -> object:
     """The handler's response to what is left of `request`, with entries for what was `denied` put before its own."""
+    if not any(denied.values()):
+        return ask(request)
     left: list[object] = [
         part for part in getattr(request, field) if not any(part is one for parts in denied.values() for one in parts)
     ]
@@ -104,8 +107,6 @@ def answer_for(
         if parts:
             shape = guard.refused(with_only(request, field, parts), resource)
             extra += getattr(shape, answers)
-    if not extra:
-        return ask(request)
     if not left:
         setattr(shape, answers, extra)
         return shape

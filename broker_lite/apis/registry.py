@@ -294,7 +294,7 @@ def _route(served: Served, version: int) -> _Route:
         request=served.request,
         response=served.response,
         handler=served.handler,
-        permitted=partial(_permitted, served),
+        permitted=_permitted(served),
         older=served.older,
         flexible=request_is_flexible(served.key, version),
         pack_header=_pack_flexible_header if flexible else _pack_header,
@@ -303,12 +303,16 @@ def _route(served: Served, version: int) -> _Route:
     )
 
 
-def _permitted(served: Served, ctx: Context, request: object) -> object:
-    """The handler's answer to what the ACLs let through."""
-    row = ROWS.get(served.key)
-    if row is None:
-        raise refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"nothing says who may ask for {served.name}")
-    return row(Guard(ctx, served.response), request, partial(served.handler, ctx))
+def _permitted(served: Served) -> Handler[object]:
+    """The handler behind the ACLs: it gets what they let through."""
+    row, handler, response = ROWS.get(served.key), served.handler, served.response
+
+    def permitted(ctx: Context, request: object) -> object:
+        if row is None:
+            raise refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"nothing says who may ask for {served.name}")
+        return row(Guard(ctx, response), request, partial(handler, ctx))
+
+    return permitted
 
 
 async def _wait(route: _Route, ctx: Context, request: object, waits: Awaitable[object]) -> Answer:

@@ -47,12 +47,14 @@ def each_topic(field: str, answers: str, operation: Operation) -> Row:
     """Topics of the request, by name or by id; an id that nobody has is the handler's to answer."""
 
     def row(guard: Guard, request: object, ask: Ask) -> object:
+        ctx = guard.ctx
+        allows, who, host = ctx.broker.acls.allows, ctx.connection.principal, ctx.connection.peer[0]
         denied = [
             asked
             for asked in getattr(request, field)
-            if (name := guard.topic_of(asked)) is not None and not guard.may(operation, TOPIC, name)
+            if (name := guard.topic_of(asked)) is not None and not allows(who, host, operation, TOPIC, name)
         ]
-        return answer_for(guard, request, field, {TOPIC: denied}, answers, ask)
+        return answer_for(guard, request, field, {TOPIC: denied}, answers, ask) if denied else ask(request)
 
     return row
 
