@@ -35,6 +35,7 @@ from broker_lite.errors import (
     ProducerFenced,
     StorageFailed,
     TransactionAbortable,
+    TransactionCoordinatorFenced,
     UnknownTopicOrPartition,
     refusal,
 )
@@ -290,7 +291,7 @@ class Transactions:
             self._finishing.discard(transaction.id)
 
     def _mark(self, tp: TopicPartition, transaction: Transaction) -> tuple[Partition, Offset] | None:
-        """One marker. None: the topic was deleted meanwhile, and its part of the transaction with it."""
+        """One marker. None: there is nothing to end any more, the topic was deleted or somebody ended it by hand."""
         try:
             return self._append_marker(
                 tp,
@@ -301,6 +302,11 @@ class Transactions:
                 version=transaction.version,
             )
         except UnknownTopicOrPartition:
+            return None
+        except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
+            if transaction.producer_id in self._partition(tp).open_transactions():
+                raise
+            log.warning("transaction.ended_by_another", partition=str(tp), reason=error.message)
             return None
 
     def _append_marker(

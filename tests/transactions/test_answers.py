@@ -212,6 +212,10 @@ async def test_which_markers_are_taken(talk: Talk, version: int, generation: int
     assert await mark(holder.epoch + 1, 2) == E.TRANSACTION_COORDINATOR_FENCED
     assert talk.broker.topics.partition("t", 0).open_transactions() == {}
     assert await holder.send(b"b") == E.INVALID_PRODUCER_EPOCH
+    # Ended by hand, so its own marker is refused: that must not keep the transaction from being completed.
+    assert await holder.end(commit=False) == E.NONE
+    assert talk.broker.transactions.coordinator.get("x").state.is_complete
+    assert await Producer(talk).init() == E.NONE
 
 
 async def test_transactions_are_found_by_a_pattern_of_their_names(talk: Talk) -> None:
