@@ -234,6 +234,7 @@ class Writer:
 
 def writer(wire: Wire, name: str, partitions: int = 1) -> Writer:
     """A new topic, whose leader knows of it."""
+    Holder(wire, f"first-{SALT}").init()  # takes producer id 0, which could not be told from none
     name = f"{name}-{SALT}"
     made = Writer(wire, name, make(wire, topic(name, partitions))[name])
     deadline = time.monotonic() + _WITHIN

@@ -29,7 +29,6 @@ from tests.differential.wire import Wire
 
 
 def init_producer_id(wire: Wire, both: dict[int, range]) -> None:
-    begin(wire, "first")
     target = writer(wire, "ini")
     for version in both[22]:
         if version > 5:
