@@ -200,10 +200,10 @@ class Topics:
             self._reconfigure(topic)
 
     def _reconfigure(self, topic: Topic) -> None:
-        settings = self._folders.settings_for(topic.settings)
-        for index in range(topic.partition_count):
-            partition = self._partitions.get((topic.name, index))
-            if partition is not None:
+        opened = [self._partitions[key] for key in topic.partitions() if key in self._partitions]
+        if opened:
+            settings = self._folders.settings_for(topic.settings)
+            for partition in opened:
                 partition.reconfigure(settings)
 
     def _apply_deleted(self, change: Change) -> None:
