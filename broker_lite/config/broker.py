@@ -80,9 +80,7 @@ REQUEST_READ_TIMEOUT_MS = Key(
     "broker.lite.request.read.timeout.ms", Kind.INT, 30000,
     "How long a request that has begun may take to arrive, unless it comes at a fair speed.", low=1,
 )  # fmt: skip
-MAX_CONNECTIONS = Key(
-    "max.connections", Kind.INT, INT_MAX, "Connections at once; further ones wait.", low=0
-)
+MAX_CONNECTIONS = Key("max.connections", Kind.INT, INT_MAX, "Connections at once; further ones wait.", low=0)
 MAX_CONNECTIONS_PER_IP = Key(
     "max.connections.per.ip", Kind.INT, INT_MAX, "Connections at once from one address.", low=0
 )

@@ -140,7 +140,6 @@ class Settings:
                 if synonym.name in layer:
                     yield Spoken(synonym.name, layer[synonym.name], source), synonym.factor
 
-
     def words(self, names: Sequence[str]) -> list[Spoken]:
         """What was said under `names`, source by source as Kafka lists it; defaults that are not null come last."""
         found = [
@@ -194,7 +193,6 @@ class TopicSettings:
             *(spoken for spoken, _ in self.broker._spoken(key)),
             Spoken(default_name, default.format(default.default), Source.DEFAULT),
         ]
-
 
     def own(self, key: Key[object]) -> list[Spoken]:
         """What the topic, or the group, says itself."""
