@@ -118,7 +118,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_out_of_order_after_many_kills(t
             writer.start()
         for cycle in range(CYCLES):
             # Under load, for as long as chance will have it; now and then long enough for syncs and compaction.
-            time.sleep(chance.uniform(0.05, 0.4) if cycle % 6 else chance.uniform(1.2, 2.0))
+            time.sleep(chance.uniform(0.05, 0.4) if cycle % 6 else chance.uniform(2.5, 3.5))
             broker.restart(kill=True)
         for writer in writers:
             writer.stopping.set()

@@ -69,7 +69,7 @@ def test_nothing_acknowledged_is_lost_when_the_power_goes(tmp_path: Path, plug: 
         for writer in writers:
             writer.start()
         for cycle in range(CUTS):
-            time.sleep(chance.uniform(0.1, 0.6) if cycle % 4 else chance.uniform(1.2, 2.5))
+            time.sleep(chance.uniform(0.1, 0.6) if cycle % 4 else chance.uniform(2.5, 3.5))
             broker.kill()
             rig.cut()
             broker.start()
