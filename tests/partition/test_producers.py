@@ -195,6 +195,16 @@ def test_only_the_first_batch_of_a_transaction_is_verified(table: Table) -> None
     assert asked == [0]
 
 
+def test_a_batch_of_another_epoch_than_the_open_transaction_is_verified(table: Table) -> None:
+    table.append(batch(0, transactional=True))
+
+    def verify(one: Batch) -> None:
+        raise InvalidProducerEpoch(f"epoch {one.producer_epoch}")
+
+    with pytest.raises(InvalidProducerEpoch):
+        table.producers.check(batch(0, epoch=1, transactional=True), origin=Origin.CLIENT, verify_transaction=verify)
+
+
 def test_a_repeat_is_not_verified_again(table: Table) -> None:
     table.append(batch(0, transactional=True))
     table.producers.apply_marker(7, 0, coordinator_epoch=0, timestamp=0)
