@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from broker_lite.client.client import Client
 from broker_lite.client.partitioner import partition_for
+from broker_lite.errors import BrokerError, ErrorCode
 from broker_lite.ids import TopicPartition
 from broker_lite.pipeline.errors import PipelineError, WrongOption
 from broker_lite.pipeline.options import WriteAsked
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from broker_lite.client.views import Produced
 
 BATCH_BYTES = 256 << 10
+_TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
 _KNOWN = {"key", "value", "headers", "topic", "partition", "timestamp"}
 
 
@@ -80,14 +82,27 @@ class Sink:
         records = self._waiting.pop(one)
         self._held[one] = 0
         self._turn += 1
+        self._send_all(one, records)
+
+    def _send_all(self, one: TopicPartition, records: list[NewRecord]) -> None:
+        """As one batch; in halves where the topic takes none so large, as Kafka's own producer does."""
         stamps = [record.timestamp for record in records if record.timestamp is not None]
         batch = build_batch(records, timestamp=stamps[0] if stamps else _now_ms(), codec=self._codec)
 
-        async def send(client: Client) -> Produced:
-            return await client.produce_batch(one.topic, one.partition, batch)
+        async def send(client: Client) -> Produced | None:
+            try:
+                return await client.produce_batch(one.topic, one.partition, batch)
+            except BrokerError as error:
+                if error.code not in _TOO_LARGE or len(records) == 1:
+                    raise
+                return None
 
-        self._remote.ask(send)
-        self.written += len(records)
+        if self._remote.ask(send) is not None:
+            self.written += len(records)
+            return
+        middle = len(records) // 2
+        self._send_all(one, records[:middle])
+        self._send_all(one, records[middle:])
 
 
 def _now_ms() -> int:
