@@ -39,6 +39,7 @@ from broker_lite.wire.messages.k01_fetch import (
 )
 
 _READ_COMMITTED = 1
+_NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _FIRST_BY_ID = 13
 _FIRST_WITH_STORAGE_ERROR = 6
 _FIRST_WITH_BATCHES = 4
@@ -147,8 +148,8 @@ def _partition(ctx: Context, fetched: Fetched) -> PartitionData:
         high_watermark=fetched.high,
         last_stable_offset=fetched.stable,
         log_start_offset=fetched.start,
-        # Null to a reader of everything, a list to one of committed records, and, as Kafka has it, in an error.
-        aborted_transactions=None if error == ErrorCode.NONE else [],
+        # Null to a reader of everything, a list to one of committed records and, as Kafka has it, of what is not there.
+        aborted_transactions=[] if error in _NOT_THERE else None,
         # Never null: librdkafka refuses a null here.
         records=b"" if fetched.records is None else fetched.records,
     )

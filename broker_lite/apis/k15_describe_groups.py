@@ -30,7 +30,7 @@ def describe_groups(ctx: Context, req: DescribeGroupsRequest) -> DescribeGroupsR
     operations = GROUP_OPERATIONS if req.include_authorized_operations else NOT_ASKED
     groups = [_describe(ctx, group_id) for group_id in req.groups]
     for group in groups:
-        group.authorized_operations = operations
+        group.authorized_operations = operations if group.error_code == 0 else NOT_ASKED
     return DescribeGroupsResponse(groups=groups)
 
 

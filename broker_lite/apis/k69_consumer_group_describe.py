@@ -27,8 +27,9 @@ _CONSUMER = 1
 @serves(ConsumerGroupDescribeRequest, versions="0-1")
 def consumer_group_describe(ctx: Context, req: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
     groups = [_described(ctx, group_id) for group_id in req.group_ids]
+    operations = GROUP_OPERATIONS if req.include_authorized_operations else NOT_ASKED
     for group in groups:
-        group.authorized_operations = GROUP_OPERATIONS if req.include_authorized_operations else NOT_ASKED
+        group.authorized_operations = operations if group.error_code == 0 else NOT_ASKED
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

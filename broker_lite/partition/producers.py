@@ -159,16 +159,16 @@ class Producers:
         known = self._table.get(producer_id)
         from_client = origin is Origin.CLIENT
         in_order = False
-        if known is not None and from_client and epoch == known.epoch:
-            # What comes next cannot be a repeat: looked at first, because it nearly always is what comes next.
-            in_order = batch.base_sequence == known.next_sequence
-            if not in_order and (original := known.written(batch)) is not None:
-                return Duplicate(original)
         transactional = batch.attributes & TRANSACTIONAL != 0
         # An epoch that the open transaction does not have is verified, too: markers could not end what it wrote.
         is_open = known is not None and known.txn_first != NO_TRANSACTION and known.epoch == epoch
         if transactional and verify_transaction is not None and not is_open:
             verify_transaction(batch)
+        if known is not None and from_client and epoch == known.epoch:
+            # What comes next cannot be a repeat: looked at first, because it nearly always is what comes next.
+            in_order = batch.base_sequence == known.next_sequence
+            if not in_order and (original := known.written(batch)) is not None:
+                return Duplicate(original)
         if known is not None:
             self._check_epoch(producer_id, epoch, known)
             if from_client and not in_order:

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from bench.peer import ApacheKafka, BrokerLite
+from tests.differential.consumer_groups import CONSUMER_GROUPS
 from tests.differential.conversations import DATA, Conversation, warm_up
+from tests.differential.groups import GROUPS
+from tests.differential.transactions import TRANSACTIONS
 from tests.differential.wire import Wire, differences
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
@@ -58,7 +61,7 @@ def test_answers_differ_only_where_we_say_why(both: tuple[str, str]) -> None:
     for bootstrap in both:
         warm_up(Wire(bootstrap))
     compared, unexplained, used = 0, [], set()
-    for conversation in DATA:
+    for conversation in (*DATA, *GROUPS, *CONSUMER_GROUPS, *TRANSACTIONS):
         count, lines = hold(conversation, both)
         compared += count
         for line in lines:

@@ -205,9 +205,19 @@ def test_a_batch_of_another_epoch_than_the_open_transaction_is_verified(table: T
         table.producers.check(batch(0, epoch=1, transactional=True), origin=Origin.CLIENT, verify_transaction=verify)
 
 
-def test_a_repeat_is_not_verified_again(table: Table) -> None:
+def test_a_repeat_after_the_end_of_its_transaction_is_verified_first(table: Table) -> None:
     table.append(batch(0, transactional=True))
     table.producers.apply_marker(7, 0, coordinator_epoch=0, timestamp=0)
+
+    def verify(one: Batch) -> None:
+        raise InvalidTxnState(f"nothing is open for producer {one.producer_id}")
+
+    with pytest.raises(InvalidTxnState):
+        table.producers.check(batch(0, transactional=True), origin=Origin.CLIENT, verify_transaction=verify)
+
+
+def test_a_repeat_within_its_transaction_is_not_verified_again(table: Table) -> None:
+    table.append(batch(0, transactional=True))
 
     def verify(one: Batch) -> None:
         raise AssertionError(one)
