@@ -27,6 +27,9 @@ from broker_lite.records.compression import Codec, deflate, inflate
 from broker_lite.records.lz4_header import with_right_checksum, with_wrong_checksum
 from broker_lite.records.record import MAX_INFLATED, write_record
 
+MAX_DELTA = 2**31 - 1
+"""So far apart the offsets of one batch may lie."""
+
 MAGIC_AT = 16
 _CRC_FROM = 16
 _HEAD = struct.Struct(">qiIbb")
@@ -167,6 +170,8 @@ def as_batch(entry: bytes | bytearray | memoryview, *, max_bytes: int = MAX_INFL
             base, base_timestamp = record.offset, record.timestamp
         if record.offset < max(last, 0) or record.offset > message.offset:
             raise InvalidRecord(f"offset {record.offset} after {last} in the message with offset {message.offset}")
+        if message.offset - base > MAX_DELTA:
+            raise InvalidRecord(f"offsets from {base} to {message.offset} in one message")
         write_record(
             payload,
             timestamp_delta=record.timestamp - base_timestamp,

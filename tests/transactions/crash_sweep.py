@@ -22,6 +22,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,11 +48,13 @@ class DeadlyDisk(FaultyDisk):
     def __init__(self, power_off_at: int, note: Path) -> None:
         super().__init__(power_off_at=power_off_at)
         self._note = note
+        self._dying = threading.Lock()
 
     def before(self, what: str, torn: object = None) -> None:
         if self.calls + 1 == self.power_off_at:
             if callable(torn):
                 torn()
+            self._dying.acquire()  # one thread dies for all
             self._note.write_text(
                 json.dumps({str(path): self.synced.get(path, 0) for path in self.files if path.exists()})
             )

@@ -28,6 +28,8 @@ class Client:
         self.instance = instance
         self.member_id = ""
         self.generation = -1
+        self.restarts = 0
+        """How many there had been when it heard of its generation."""
         self.leads: list[str] | None = None
         self.owned: frozenset[int] = frozenset()
         self.asks: str | None = None
@@ -46,6 +48,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.owners: dict[tuple[int, int], str] = {}
         """(generation, partition) -> the member that was told it owns it."""
         self.highest = 0
+        self.restarts = 0
 
     # What clients do
 
@@ -107,8 +110,9 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """Connections break: whoever waited asks again."""
+        """Connections break: whoever waited asks again. A generation that nobody had synced is forgotten."""
         self.book.restart()
+        self.restarts += 1
         self.tickets.clear()
         for client in self.clients.values():
             if client.asks is not None:
@@ -160,8 +164,10 @@ class AnyHistory(RuleBasedStateMachine):
     def _obey(self, client: Client, answer: object) -> None:
         match answer:
             case Joined(error=ErrorCode.NONE):
-                assert answer.generation >= client.generation or not client.member_id
+                fresh = not client.member_id or client.restarts != self.restarts
+                assert answer.generation >= client.generation or fresh
                 client.member_id, client.generation, client.owned = answer.member_id, answer.generation, frozenset()
+                client.restarts = self.restarts
                 client.leads = [m.id for m in answer.members] if answer.leader == answer.member_id else None
                 client.next = "sync"
             case Synced(error=ErrorCode.NONE):
