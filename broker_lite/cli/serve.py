@@ -12,9 +12,11 @@ import argparse
 import gc
 import os
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +65,9 @@ def parser() -> Parser:
 
 
 def run(args: argparse.Namespace) -> int:
+    gc.disable()  # nothing that a start makes is garbage
     options, notes = options_from(args, os.environ)
+    _import_structlog_alone()
     from broker_lite import logs
 
     logs.set_up(options.log_format or "auto", level=options.settings.get(keys.LOG_LEVEL))
@@ -79,6 +83,14 @@ def run(args: argparse.Namespace) -> int:
             raise
         raise _first(refused) from None
     return 0
+
+
+def _import_structlog_alone() -> None:
+    """structlog imports rich wherever it is installed, a fifth of a start, for tracebacks that we print plainly."""
+    if "structlog" not in sys.modules and "rich" not in sys.modules:
+        sys.modules["rich"] = None  # type: ignore[assignment]  # for an import: it is not there
+        import_module("structlog")
+        del sys.modules["rich"]
 
 
 def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[StartOptions, list[Note]]:
@@ -170,6 +182,7 @@ async def _serve(options: StartOptions) -> None:
 
     def ready(bound: list[ListenerAddress]) -> None:
         gc.freeze()  # what a start made stays for ever: the collector need not walk it again and again
+        gc.enable()
         _announce(options, [Listener(one.name, one.host, one.port) for one in bound], time.monotonic() - STARTED)
 
     async with Broker.running(options, clock) as broker, anyio.create_task_group() as tasks:
