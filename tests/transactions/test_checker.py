@@ -169,6 +169,14 @@ def test_each_anomaly_is_found(change: Callable[[list[Event]], None], name: str)
     assert any(text.startswith(f"{name}:") for text in found), found
 
 
+def test_a_copy_may_be_made_again_after_one_that_was_aborted_but_readers_see_it_once() -> None:
+    again: list[Json] = [[0, "copy of a"], [1, "copy of b"], [3, "copy of a"]]
+    events = [*copy.deepcopy(SOUND), _final("out", 0, False, 5, again)]
+    assert run(events) == []
+    find(events, what="final", topic="out", partition=0, committed=True)["records"] = again
+    assert any(text.startswith("duplicate:") for text in run(events))
+
+
 def test_a_copy_that_is_none_is_found() -> None:
     events = [event for event in copy.deepcopy(SOUND) if event.get("partition") != 1]
     assert run(events, copied=True) == []
