@@ -9,7 +9,7 @@ of reads (a transaction that saw another one which, in the end, saw it) is.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tests.transactions.history import History, Place, Txn
 
@@ -26,8 +26,26 @@ def check(history: History, *, copied: tuple[str, str] | None = None, total: int
     return found
 
 
-def _writers(history: History) -> dict[str, Txn]:
-    return {value: txn for txn in history.txns.values() for _, value in txn.sends}
+def _writers(history: History) -> dict[str, list[Txn]]:
+    """Who sent a value: one transaction, or, of a copy, all that tried until one was committed."""
+    writers: dict[str, list[Txn]] = defaultdict(list)
+    for txn in history.txns.values():
+        for _, value in txn.sends:
+            writers[value].append(txn)
+    return writers
+
+
+def _visible(history: History) -> Callable[[Txn, Place, str], bool]:
+    """Do readers of committed records see what this transaction (and no other one) wrote?"""
+    at = {(place, offset) for place, final in history.committed.items() for offset, _ in final.records}
+    there = {value for final in history.committed.values() for _, value in final.records}
+
+    def sees(txn: Txn, place: Place, value: str) -> bool:
+        if value in txn.acked:
+            return (place, txn.acked[value]) in at
+        return value in there and not value.startswith("copy of ")
+
+    return sees
 
 
 def _seen_by_committed(history: History) -> Iterator[tuple[Place, int, str, str]]:
@@ -44,9 +62,9 @@ def aborted_read(history: History) -> Iterator[str]:
     """1. A reader of committed records saw what was aborted."""
     writers = _writers(history)
     for place, offset, value, who in _seen_by_committed(history):
-        txn = writers.get(value)
-        if txn is not None and txn.outcome == "aborted":
-            yield f"{who} saw {value} of the aborted {txn.id} at {place}:{offset}"
+        by = writers.get(value, [])
+        if by and all(txn.outcome == "aborted" for txn in by):
+            yield f"{who} saw {value} of the aborted {by[0].id} at {place}:{offset}"
 
 
 def inconsistent_offsets(history: History) -> Iterator[str]:
@@ -112,14 +130,15 @@ def not_monotonic(history: History) -> Iterator[str]:
 
 def order_inversion(history: History) -> Iterator[str]:
     """6. Two records of one transaction in one partition, the later before the earlier."""
-    at = {value: offset for _, offset, value in _all_sightings(history)}
+    seen = {value: offset for _, offset, value in _all_sightings(history) if not value.startswith("copy of ")}
     for txn in history.txns.values():
         last: dict[Place, tuple[int, str]] = {}
         for place, value in txn.sends:
-            if value in at:
-                if place in last and last[place][0] >= at[value]:
+            at = txn.acked.get(value, seen.get(value))
+            if at is not None:
+                if place in last and last[place][0] >= at:
                     yield f"{txn.id} sent {last[place][1]} before {value}, in {place} it is the other way round"
-                last[place] = (at[value], value)
+                last[place] = (at, value)
 
 
 def precommitted_read(history: History) -> Iterator[str]:
@@ -128,20 +147,20 @@ def precommitted_read(history: History) -> Iterator[str]:
     for reader in history.committed_readers:
         for poll in history.polls[reader]:
             for place, offset, value in poll.records:
-                txn = writers.get(value)
-                if txn is not None and (txn.asked_at is None or poll.at < txn.asked_at):
-                    yield f"{reader} saw {value} at {place}:{offset} before {txn.id} was to be committed"
+                by = writers.get(value, [])
+                if by and all(txn.asked_at is None or poll.at < txn.asked_at for txn in by):
+                    yield f"{reader} saw {value} at {place}:{offset} before {by[0].id} was to be committed"
 
 
 def torn(history: History) -> Iterator[str]:
     """8. A transaction that is there in part, over all partitions and its offsets."""
-    there = {value for final in history.committed.values() for _, value in final.records}
+    visible = _visible(history)
     for txn in history.txns.values():
         # What was never acknowledged may have been dropped before it was sent, but a commit waits for all of it.
-        values = [value for _, value in txn.sends if txn.outcome == "committed" or value in txn.acked]
-        seen = [value for value in values if value in there]
-        if seen and len(seen) < len(values):
-            missing = sorted(set(values) - set(seen))
+        parts = [(place, value) for place, value in txn.sends if txn.outcome == "committed" or value in txn.acked]
+        seen = [value for place, value in parts if visible(txn, place, value)]
+        if seen and len(seen) < len(parts):
+            missing = sorted({value for _, value in parts} - set(seen))
             yield f"{txn.id} ({txn.outcome}) shows {seen[0]} but not {', '.join(missing[:3])}"
         for (group, place), offset in txn.offsets.items():
             now = history.group_offsets.get((group, place))
@@ -158,11 +177,11 @@ def unseen(history: History) -> Iterator[str]:
 
 def not_fenced(history: History) -> Iterator[str]:
     """10. An old incarnation committed after a newer one had begun."""
-    there = {value for final in history.committed.values() for _, value in final.records}
+    visible = _visible(history)
     for txn in history.txns.values():
         for number, _, answered in history.inits.get(txn.name, []):
             if number > txn.incarnation and txn.asked_at is not None and txn.asked_at > answered:
-                shown = [value for _, value in txn.sends if value in there]
+                shown = any(visible(txn, place, value) for place, value in txn.sends)
                 if shown or txn.outcome == "committed":
                     yield f"{txn.id} of incarnation {txn.incarnation} committed after incarnation {number} had begun"
 
@@ -213,9 +232,8 @@ def read_cycle(history: History) -> Iterator[str]:
     saw: dict[str, set[str]] = defaultdict(set)
     for txn in history.txns.values():
         for _, value in txn.sends:
-            source = writers.get(value.removeprefix("copy of "))
-            if value.startswith("copy of ") and source is not None and source is not txn:
-                saw[txn.id].add(source.id)
+            if value.startswith("copy of "):
+                saw[txn.id].update(by.id for by in writers.get(value.removeprefix("copy of "), []) if by is not txn)
     state: dict[str, int] = {}
     for start in list(saw):
         stack = [(start, iter(saw[start]))]
