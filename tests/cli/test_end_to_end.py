@@ -15,6 +15,8 @@ import pytest
 from tests.conftest import BrokerFactory
 from tests.support.broker import BrokerProcess
 
+pytestmark = pytest.mark.slow
+
 Finished = subprocess.CompletedProcess[str]
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.transactions.crash_sweep import SURVIVES
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 EVERY = 4
 """One in so many calls, another choice in each run; `--every 1` by hand for all of them."""
