@@ -184,16 +184,8 @@ class UnknownTopicOrPartition(BrokerError):
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-class NotLeaderOrFollower(BrokerError):
-    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-
 class MessageTooLarge(BrokerError):
     code = ErrorCode.MESSAGE_TOO_LARGE
-
-
-class OffsetMetadataTooLarge(BrokerError):
-    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 
 class CoordinatorLoadInProgress(BrokerError):
@@ -240,10 +232,6 @@ class RebalanceInProgress(BrokerError):
     code = ErrorCode.REBALANCE_IN_PROGRESS
 
 
-class InvalidTimestamp(BrokerError):
-    code = ErrorCode.INVALID_TIMESTAMP
-
-
 class UnsupportedVersion(BrokerError):
     code = ErrorCode.UNSUPPORTED_VERSION
 
@@ -268,16 +256,8 @@ class InvalidConfig(BrokerError):
     code = ErrorCode.INVALID_CONFIG
 
 
-class NotController(BrokerError):
-    code = ErrorCode.NOT_CONTROLLER
-
-
 class InvalidRequest(BrokerError):
     code = ErrorCode.INVALID_REQUEST
-
-
-class UnsupportedForMessageFormat(BrokerError):
-    code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
 class PolicyViolation(BrokerError):
@@ -312,10 +292,6 @@ class TransactionCoordinatorFenced(BrokerError):
     code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
-class OperationNotAttempted(BrokerError):
-    code = ErrorCode.OPERATION_NOT_ATTEMPTED
-
-
 class StorageFailed(BrokerError):
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -346,10 +322,6 @@ class UnknownLeaderEpoch(BrokerError):
 
 class UnsupportedCompressionType(BrokerError):
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-
-
-class MemberIdRequired(BrokerError):
-    code = ErrorCode.MEMBER_ID_REQUIRED
 
 
 class GroupMaxSizeReached(BrokerError):
