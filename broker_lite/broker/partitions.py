@@ -18,10 +18,17 @@ from broker_lite.records.check import AppendRules
 from broker_lite.records.compression import Codec
 
 _CODECS = {"uncompressed": Codec.NONE, "gzip": Codec.GZIP, "snappy": Codec.SNAPPY, "lz4": Codec.LZ4, "zstd": Codec.ZSTD}
+_LEVELS = {
+    Codec.GZIP: topic_keys.COMPRESSION_GZIP_LEVEL,
+    Codec.LZ4: topic_keys.COMPRESSION_LZ4_LEVEL,
+    Codec.ZSTD: topic_keys.COMPRESSION_ZSTD_LEVEL,
+}
 
 
 def partition_settings(topic: TopicSettings, broker: Settings, durability: Durability) -> PartitionSettings:
     get = topic.get
+    codec = _CODECS.get(get(topic_keys.COMPRESSION_TYPE))
+    level = None if codec is None else _LEVELS.get(codec)
     return PartitionSettings(
         rules=AppendRules(
             max_message_bytes=get(topic_keys.MAX_MESSAGE_BYTES),
@@ -29,7 +36,8 @@ def partition_settings(topic: TopicSettings, broker: Settings, durability: Durab
             log_append_time=get(topic_keys.MESSAGE_TIMESTAMP_TYPE) == "LogAppendTime",
             before_max_ms=get(topic_keys.MESSAGE_TIMESTAMP_BEFORE_MAX_MS),
             after_max_ms=get(topic_keys.MESSAGE_TIMESTAMP_AFTER_MAX_MS),
-            compression=_CODECS.get(get(topic_keys.COMPRESSION_TYPE)),
+            compression=codec,
+            compression_level=None if level is None else get(level),
             strict=get(topic_keys.STRICT),
         ),
         log=LogSettings(

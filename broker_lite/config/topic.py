@@ -47,17 +47,14 @@ COMPRESSION_TYPE = Key(
 COMPRESSION_GZIP_LEVEL = Key(
     "compression.gzip.level", Kind.INT, -1, "The level when `compression.type` is gzip; -1 is the library's default.",
     scope=_T, low=1, high=9, besides=-1, dynamic=True, synonyms=(Synonym("compression.gzip.level"),),
-    ignored="batches are recompressed at the library's default level",
 )  # fmt: skip
 COMPRESSION_LZ4_LEVEL = Key(
-    "compression.lz4.level", Kind.INT, 9, "The level when `compression.type` is lz4.",
+    "compression.lz4.level", Kind.INT, 9, "The level when `compression.type` is lz4; 9 is its fast way, as in Kafka.",
     scope=_T, low=1, high=17, dynamic=True, synonyms=(Synonym("compression.lz4.level"),),
-    ignored="batches are recompressed at the library's default level",
 )  # fmt: skip
 COMPRESSION_ZSTD_LEVEL = Key(
     "compression.zstd.level", Kind.INT, 3, "The level when `compression.type` is zstd.",
     scope=_T, low=-131072, high=22, dynamic=True, synonyms=(Synonym("compression.zstd.level"),),
-    ignored="batches are recompressed at the library's default level",
 )  # fmt: skip
 STRICT = Key(
     "broker.lite.strict", Kind.BOOLEAN, False,

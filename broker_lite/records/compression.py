@@ -34,6 +34,10 @@ _ZSTD_WINDOW = 1 << 27
 """The largest window that zstd (and with it Java's reader) accepts unasked: 128 MiB, of which only what is
 really decompressed is touched."""
 
+_LZ4_FAST = 9
+"""Not the library's 9: what KIP-390 calls lz4's default level is the fast compressor, and all others are the thorough
+one, which begins at the library's 3."""
+
 
 class Codec(IntEnum):
     NONE = 0
@@ -62,7 +66,7 @@ def inflate(codec: int, data: bytes | bytearray | memoryview, max_bytes: int) ->
 
 
 def deflate(codec: int, data: bytes | bytearray | memoryview, level: int | None = None) -> bytes:
-    """Compress as the Java client would, with the codec's own default level unless told."""
+    """Compress as the Java client would, with the codec's own default level unless told. Levels are Kafka's."""
     match codec:
         case Codec.NONE:
             return bytes(data)
@@ -77,7 +81,7 @@ def deflate(codec: int, data: bytes | bytearray | memoryview, level: int | None 
             return bytes(
                 lz4.frame.compress(
                     bytes(data),
-                    compression_level=0 if level is None else level,
+                    compression_level=0 if level is None or level == _LZ4_FAST else max(3, level),
                     block_size=lz4.frame.BLOCKSIZE_MAX64KB,
                     block_linked=False,
                     content_checksum=False,

@@ -69,6 +69,15 @@ def test_levels_are_heard() -> None:
     assert inflate(Codec.LZ4, deflate(Codec.LZ4, sample, 9), 1 << 20) == sample
 
 
+def test_every_level_that_kafka_allows_can_be_read_and_lz4_is_fast_at_its_nine() -> None:
+    sample = b"".join(b"%d is followed by %d; " % (at * at, at) for at in range(4000))
+    sizes = {level: len(deflate(Codec.LZ4, sample, level)) for level in range(1, 18)}
+    assert sizes[9] == len(deflate(Codec.LZ4, sample)) > sizes[1] >= sizes[5] >= sizes[17]
+    for codec, levels in {Codec.GZIP: (-1, 1, 9), Codec.LZ4: (1, 17), Codec.ZSTD: (-131072, -1, 22)}.items():
+        for level in levels:
+            assert inflate(codec, deflate(codec, sample, level), 1 << 20) == sample
+
+
 def test_snappy_is_read_raw_and_in_xerial_framing_and_written_in_the_latter() -> None:
     sample = b"hello " * 20_000
     assert inflate(Codec.SNAPPY, snappy.compress(sample), 1 << 20) == sample
