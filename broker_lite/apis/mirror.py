@@ -58,8 +58,9 @@ def _copied(asked: object, slot: Slot) -> object:
                 return asked
         else:
             for name in _NUMBERS if slot.name in _NUMBERS else (slot.name,):
-                if hasattr(asked, name):
-                    return getattr(asked, name)
+                value = getattr(asked, name, None)
+                if value is not None or (slot.nullable and hasattr(asked, name)):
+                    return value
     return _blank(slot)
 
 

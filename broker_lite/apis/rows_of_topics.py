@@ -12,10 +12,14 @@ from broker_lite.apis.authorized import NOT_ASKED
 from broker_lite.apis.guard import CODES, TEXTS, Ask, Guard, Row, answer_for, then
 from broker_lite.config import broker as keys
 from broker_lite.errors import ErrorCode, refusal
-from broker_lite.ids import NO_TOPIC_ID
 from broker_lite.security.acls import Operation, Resource
 from broker_lite.wire.messages.k01_fetch import FetchRequest, FetchResponse, PartitionData
-from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from broker_lite.wire.messages.k03_metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from broker_lite.wire.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from broker_lite.wire.messages.k10_find_coordinator import FindCoordinatorRequest
 from broker_lite.wire.messages.k19_create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -41,6 +45,7 @@ READ, WRITE, CREATE, DELETE, DESCRIBE = (
 )
 TOPIC, GROUP, TXN, CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID, Resource.CLUSTER
 _DENIED = CODES[TOPIC]
+_NULL_NAMES = 12
 
 
 def each_topic(field: str, answers: str, operation: Operation) -> Row:
@@ -146,12 +151,7 @@ def metadata(guard: Guard, request: object, ask: Ask) -> object:
             if name is None or _may_see(guard, name, request.allow_auto_topic_creation):
                 left.append(asked)
             else:
-                by_name = asked.topic_id == NO_TOPIC_ID
-                refused.append(
-                    MetadataResponseTopic(
-                        error_code=_DENIED, name=name if by_name else None, topic_id=asked.topic_id, partitions=[]
-                    )
-                )
+                refused.append(_hidden(asked, guard.ctx.version))
         if refused and not left and guard.ctx.version == 0:  # an empty list would mean all
             left = [type(request.topics[0])(name="")]
         request = copy.copy(request)
@@ -170,6 +170,12 @@ def metadata(guard: Guard, request: object, ask: Ask) -> object:
         return response
 
     return then(ask(request), finish)
+
+
+def _hidden(asked: MetadataRequestTopic, version: int) -> MetadataResponseTopic:
+    """Says no more of the topic than the request did; a name that is null has only been readable since version 12."""
+    name = asked.name or (None if version >= _NULL_NAMES else "")
+    return MetadataResponseTopic(error_code=_DENIED, name=name, topic_id=asked.topic_id, partitions=[])
 
 
 def _may_see(guard: Guard, name: str, may_create: bool) -> bool:

@@ -85,6 +85,13 @@ async def test_a_name_that_no_folder_may_have_is_refused(talk: Talk, name: str) 
     assert len(talk.broker.topics) == 2
 
 
+@pytest.mark.parametrize("version", [10, 11])
+async def test_an_id_that_comes_too_early_is_refused_under_a_name_that_can_be_written(talk: Talk, version: int) -> None:
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=b"x" * 16)])
+    response = await talk.ask(asked, version, MetadataResponse)
+    assert [(one.name, one.error_code) for one in response.topics] == [("", ErrorCode.INVALID_REQUEST)]
+
+
 async def test_topics_by_id(talk: Talk) -> None:
     known = talk.broker.topics.get("t")
     assert known is not None

@@ -17,6 +17,7 @@ from broker_lite.wire.messages.k02_list_offsets import (
     ListOffsetsTopic,
 )
 from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from broker_lite.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from broker_lite.wire.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from broker_lite.wire.messages.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from broker_lite.wire.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
@@ -70,6 +71,34 @@ async def test_a_hidden_topic_is_not_named_by_its_id(talk: Talk) -> None:
     asked = MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=theirs.id)])
     response = await talk.ask(asked, 12, MetadataResponse)
     assert [(one.name, one.error_code) for one in response.topics] == [(None, DENIED)]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+async def test_a_hidden_topic_is_not_named_by_an_id_that_comes_too_early(talk: Talk, version: int) -> None:
+    theirs = talk.broker.topics.get("theirs")
+    assert theirs is not None
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=theirs.id)])
+    response = await talk.ask(asked, version, MetadataResponse)
+    assert [(one.name, one.error_code) for one in response.topics] == [("", DENIED)]
+
+
+async def test_a_topic_named_twice_is_not_another_one_by_its_id(talk: Talk) -> None:
+    """What is asked about and what is answered is the same topic, whichever of the two a handler looks at."""
+    theirs = talk.broker.topics.get("theirs")
+    assert theirs is not None
+    allow(talk, Operation.DELETE)
+    allow(talk, Operation.DESCRIBE)
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name="mine", topic_id=theirs.id)])
+    response = await talk.ask(asked, 12, MetadataResponse)
+    assert "theirs" not in [one.name for one in response.topics]
+    both = DeleteTopicsRequest(topics=[DeleteTopicState(name="mine", topic_id=theirs.id)], timeout_ms=1000)
+    refused = await talk.ask(both, 6, DeleteTopicsResponse)
+    assert [one.error_code for one in refused.responses] == [ErrorCode.INVALID_REQUEST]
+    assert talk.broker.topics.get("theirs") is theirs
+    by_id = DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=theirs.id)], timeout_ms=1000)
+    hidden = await talk.ask(by_id, 6, DeleteTopicsResponse)
+    assert [(one.name, one.error_code) for one in hidden.responses] == [(None, DENIED)]
+    assert talk.broker.topics.get("theirs") is theirs
 
 
 async def test_an_empty_list_of_the_first_version_still_means_all_and_a_refused_one_does_not(talk: Talk) -> None:
