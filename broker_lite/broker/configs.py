@@ -33,6 +33,10 @@ class Configs:
         """All that was set for a resource, and nothing else."""
         return dict(self._texts.get((scope, name), {}))
 
+    def has(self, scope: Scope, name: str) -> bool:
+        """Whether anything was set for a resource."""
+        return (scope, name) in self._texts
+
     def names(self, scope: Scope) -> list[str]:
         return [name for one, name in self._texts if one is scope]
 

@@ -20,13 +20,13 @@ import anyio.lowlevel
 import structlog
 
 from broker_lite.broker.group_replay import Replay
+from broker_lite.broker.group_settings import group_settings
 from broker_lite.config import coordination as keys
 from broker_lite.coordinator.decision import Decision, Record
 from broker_lite.coordinator.groups.committing import Commit, Committer
 from broker_lite.coordinator.groups.coordinator import Group, Groups
 from broker_lite.coordinator.groups.heartbeat import Beat, Beaten
 from broker_lite.coordinator.groups.members import Join, Joined, Sync, Synced
-from broker_lite.coordinator.groups.settings import MINUTES, GroupSettings
 from broker_lite.errors import (
     BrokerError,
     CoordinatorLoadInProgress,
@@ -40,7 +40,6 @@ from broker_lite.records.build import NewRecord, build_batch
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
-    from broker_lite.config.sources import Settings
     from broker_lite.partition.partition import Partition
 
 log = structlog.get_logger()
@@ -75,24 +74,6 @@ def partition_of(name: str, count: int) -> int:
     return 0 if number == -(2**31) else abs(number) % count
 
 
-def group_settings(settings: Settings) -> GroupSettings:
-    get = settings.get
-    return GroupSettings(
-        min_session_ms=get(keys.GROUP_MIN_SESSION_TIMEOUT_MS),
-        max_session_ms=get(keys.GROUP_MAX_SESSION_TIMEOUT_MS),
-        max_size=get(keys.GROUP_MAX_SIZE),
-        initial_delay_ms=get(keys.GROUP_INITIAL_REBALANCE_DELAY_MS),
-        metadata_max=get(keys.OFFSET_METADATA_MAX_BYTES),
-        retention_ms=get(keys.OFFSETS_RETENTION_MINUTES) * MINUTES,
-        retention_check_ms=get(keys.OFFSETS_RETENTION_CHECK_INTERVAL_MS),
-        consumer_session_ms=get(keys.GROUP_CONSUMER_SESSION_TIMEOUT_MS),
-        consumer_heartbeat_ms=get(keys.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS),
-        consumer_max_size=get(keys.GROUP_CONSUMER_MAX_SIZE),
-        assignors=get(keys.GROUP_CONSUMER_ASSIGNORS),
-        migration=get(keys.GROUP_CONSUMER_MIGRATION_POLICY),
-    )
-
-
 class Ticket:
     """Somebody who waits for an answer. If the connection goes, the answer is given to nobody."""
 
@@ -117,7 +98,7 @@ class GroupCoordinator:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._clock = broker.clock
-        self.settings = group_settings(broker.settings)
+        self.settings = group_settings(broker.settings, broker.configs)
         self._protocols = broker.settings.get(keys.GROUP_COORDINATOR_REBALANCE_PROTOCOLS)
         self._parts: dict[int, Groups] = {}
         self._loading: set[int] = set()

@@ -48,6 +48,19 @@ GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = Key(
     "group.consumer.max.heartbeat.interval.ms", Kind.INT, 15000, "The longest that a group may be configured to.",
     low=1,
 )  # fmt: skip
+GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS = Key(
+    "group.consumer.assignment.interval.ms", Kind.INT, 0,
+    "The time between two assignments of a consumer group. Kafka's default is 1 second; a test does not want to wait.",
+    low=0, dynamic=True,
+)  # fmt: skip
+GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS = Key(
+    "group.consumer.min.assignment.interval.ms", Kind.INT, 0, "The shortest that a group may be configured to.",
+    low=0,
+)  # fmt: skip
+GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS = Key(
+    "group.consumer.max.assignment.interval.ms", Kind.INT, 15000, "The longest that a group may be configured to.",
+    low=0,
+)  # fmt: skip
 GROUP_CONSUMER_MAX_SIZE = Key(
     "group.consumer.max.size", Kind.INT, INT_MAX, "Members of a consumer group at most.", low=1
 )

@@ -55,8 +55,7 @@ _BY_NAME = {
         log.cleaner.io.buffer.load.factor log.cleaner.io.max.bytes.per.second log.cleaner.threads
         log.dir.failure.timeout.ms log.initial.task.delay.ms log.flush.start.offset.checkpoint.interval.ms
         group.coordinator.threads group.coordinator.background.threads group.coordinator.append.linger.ms
-        group.coordinator.cached.buffer.max.bytes group.consumer.assignment.interval.ms
-        group.consumer.min.assignment.interval.ms group.consumer.max.assignment.interval.ms
+        group.coordinator.cached.buffer.max.bytes
         group.consumer.regex.refresh.interval.ms offsets.load.buffer.size offsets.commit.timeout.ms
         offsets.topic.compression.codec transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
         quota.window.num quota.window.size.seconds client.quota.callback.class config.providers
@@ -74,7 +73,7 @@ _REASONS = {name: reason for reason, names in _BY_NAME.items() for name in names
 
 _DYNAMIC = """
     background.threads config.providers cordoned.log.dirs follower.fetch.last.tiered.offset.enable
-    group.consumer.assignment.interval.ms group.coordinator.cached.buffer.max.bytes group.share.assignment.interval.ms
+    group.coordinator.cached.buffer.max.bytes group.share.assignment.interval.ms
     group.streams.assignment.interval.ms log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
     log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads max.connection.creation.rate
     metric.reporters num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.fetchers

@@ -10,7 +10,6 @@ from broker_lite.config.key import Key, Kind, Scope, Synonym, keys_in
 _G = Scope.GROUP
 _NO_STREAMS = "there are no streams groups"
 _NOT_YET = "share groups follow the broker's settings"
-_ALL_ALIKE = "consumer groups follow the broker's settings"
 
 
 def _broker(name: str) -> tuple[Synonym, ...]:
@@ -19,15 +18,15 @@ def _broker(name: str) -> tuple[Synonym, ...]:
 
 CONSUMER_SESSION_TIMEOUT_MS = Key(
     "consumer.session.timeout.ms", Kind.INT, 45000, "The session of a member of this consumer group.",
-    scope=_G, low=1, dynamic=True, synonyms=_broker("consumer.session.timeout.ms"), ignored=_ALL_ALIKE,
+    scope=_G, low=1, dynamic=True, synonyms=_broker("consumer.session.timeout.ms"),
 )  # fmt: skip
 CONSUMER_HEARTBEAT_INTERVAL_MS = Key(
     "consumer.heartbeat.interval.ms", Kind.INT, 5000, "How often a member of this consumer group reports.",
-    scope=_G, low=1, dynamic=True, synonyms=_broker("consumer.heartbeat.interval.ms"), ignored=_ALL_ALIKE,
+    scope=_G, low=1, dynamic=True, synonyms=_broker("consumer.heartbeat.interval.ms"),
 )  # fmt: skip
 CONSUMER_ASSIGNMENT_INTERVAL_MS = Key(
-    "consumer.assignment.interval.ms", Kind.INT, 1000, "The time between two assignments of this consumer group.",
-    scope=_G, low=0, dynamic=True, ignored="a group is assigned as soon as it changes",
+    "consumer.assignment.interval.ms", Kind.INT, 0, "The time between two assignments of this consumer group.",
+    scope=_G, low=0, dynamic=True, synonyms=_broker("consumer.assignment.interval.ms"),
 )  # fmt: skip
 SHARE_SESSION_TIMEOUT_MS = Key(
     "share.session.timeout.ms", Kind.INT, 45000, "The session of a member of this share group.",

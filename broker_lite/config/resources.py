@@ -83,6 +83,11 @@ def _check_group(texts: Mapping[str, str], settings: Settings) -> None:
             coordination.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
             coordination.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
         ),
+        (
+            group_keys.CONSUMER_ASSIGNMENT_INTERVAL_MS,
+            coordination.GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
+            coordination.GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS,
+        ),
     ):
         if own.name not in texts:
             continue

@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from broker_lite.config import broker
+from broker_lite.config.bounds import check_bounds
 from broker_lite.config.listeners import Listener, advertised, opened
 from broker_lite.config.sources import Settings, topic_config
 from broker_lite.errors import BrokerError, StartRefused
@@ -63,6 +64,7 @@ def start_options(
         raise StartRefused(
             f"log.dirs names {len(folders)} folders ({', '.join(folders)}); this broker keeps its data in one"
         )
+    check_bounds(settings)
     listeners = opened(settings)
     for topic in topics or []:
         try:

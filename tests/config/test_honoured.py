@@ -25,8 +25,6 @@ CHECKED_WHEN_IT_IS_SET = {
     "min.compaction.lag.ms",
     "max.compaction.lag.ms",
     "remote.storage.enable",
-    "consumer.session.timeout.ms",
-    "consumer.heartbeat.interval.ms",
 }
 
 

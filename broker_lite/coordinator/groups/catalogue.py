@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from broker_lite.ids import TopicId
@@ -25,6 +26,14 @@ class Catalogue(Protocol):
     def by_id(self, topic_id: TopicId) -> TopicFacts | None: ...
 
     def __iter__(self) -> Iterator[TopicFacts]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Eyes:
+    """Which topics somebody sees; `rules` changes when that may have changed."""
+
+    sees: Callable[[str], bool] = lambda name: True
+    rules: int = 0
 
 
 class NoTopics:

@@ -128,6 +128,8 @@ class ConsumerGroup:
     topics_hash: int = 0
     """Of the topics that are read: when it changes, the assignment must."""
     assignment_epoch: int = 0
+    assigned_ms: int = 0
+    """When the target was computed."""
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     target: dict[str, Places] = field(default_factory=dict)
@@ -138,6 +140,8 @@ class ConsumerGroup:
     _names: frozenset[str] | None = None
     names_seen: frozenset[str] = frozenset()
     """The topics there were when the patterns were last looked at."""
+    rules_seen: int = 0
+    """Which rules said then who sees what."""
     kind = "consumer"
     protocol_type = "consumer"
 
@@ -156,6 +160,10 @@ class ConsumerGroup:
     @property
     def is_empty(self) -> bool:
         return not self.members
+
+    def may_assign(self, now_ms: int, interval_ms: int) -> bool:
+        """Whether the last target is old enough for a new one: many who come at once are assigned once (KIP-1263)."""
+        return not self.assigned_ms or not interval_ms or now_ms >= self.assigned_ms + interval_ms
 
     def member(self, member_id: str) -> ConsumerMember:
         found = self.members.get(member_id)
@@ -273,7 +281,7 @@ class ConsumerGroup:
                 if gone is not None and self.static.get(gone.instance_id or "") == gone.id:
                     del self.static[gone.instance_id or ""]
             case s.ConsumerGroupTargetAssignmentMetadataKey(), s.ConsumerGroupTargetAssignmentMetadataValue():
-                self.assignment_epoch = value.assignment_epoch
+                self.assignment_epoch, self.assigned_ms = value.assignment_epoch, value.assignment_timestamp
             case s.ConsumerGroupTargetAssignmentMemberKey(), s.ConsumerGroupTargetAssignmentMemberValue():
                 self.target[key.member_id] = places_of(value.topic_partitions)
             case s.ConsumerGroupTargetAssignmentMemberKey(), None:

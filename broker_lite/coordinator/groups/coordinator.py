@@ -315,9 +315,10 @@ class Groups:
         return self._decided(turn, None, None)
 
     def _welcome(self, group: ConsumerGroup, turn: Turn) -> None:
+        own_ms = self.settings.consumer(group.id).session_ms
         for member in group.members.values():
             classic = member.classic
-            session_ms = self.settings.consumer_session_ms if classic is None else classic.session_timeout_ms
+            session_ms = own_ms if classic is None else classic.session_timeout_ms
             turn.set_timer("session", group.id, member.id, within_ms=session_ms)
             if classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
                 turn.set_timer("revoke", group.id, member.id, within_ms=member.rebalance_timeout_ms)

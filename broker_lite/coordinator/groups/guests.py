@@ -7,9 +7,15 @@ from dataclasses import replace
 from broker_lite.coordinator.decision import Ticket
 from broker_lite.coordinator.groups.catalogue import Catalogue
 from broker_lite.coordinator.groups.consumer import NONE, ConsumerGroup, ConsumerMember, MemberState
-from broker_lite.coordinator.groups.heartbeat import static_member, take_seat
+from broker_lite.coordinator.groups.heartbeat import MEMBER_TIMERS, static_member, take_seat
 from broker_lite.coordinator.groups.members import Join, Joined, Sync, Synced
-from broker_lite.coordinator.groups.migration import assignment_of, places_of
+from broker_lite.coordinator.groups.migration import (
+    assignment_of,
+    downgrade,
+    is_settled_without,
+    may_downgrade,
+    places_of,
+)
 from broker_lite.coordinator.groups.planning import Plan, progress
 from broker_lite.coordinator.groups.subscription import CONSUMER, read_subscription
 from broker_lite.coordinator.groups.turn import Turn
@@ -57,13 +63,22 @@ def join(group: ConsumerGroup, turn: Turn, asked: Join, ticket: Ticket, catalogu
     )
     owned = places_of(subscription.owned_partitions, catalogue)
     moved = progress(plan, turn, member, updated, owned, catalogue)
-    turn.records += plan.records
+    generation = moved.epoch
+    if plan.replaced is not None and group.members[plan.replaced].classic is None and may_downgrade(plan, turn):
+        # The last consumer came back as a classic member: nobody is left to assign for. Who has all it shall have
+        # keeps it, and the newcomer fetches its seat's share with the sync.
+        for what in MEMBER_TIMERS:
+            turn.cancel_timer(what, group.id, plan.replaced)
+        made = downgrade(plan, turn, catalogue, gather=not is_settled_without(plan, member_id))
+        generation = made.generation
+    else:
+        turn.records += plan.records
+        turn.set_timer("resync", group.id, member_id, within_ms=asked.rebalance_timeout_ms)
     turn.cancel_timer("rejoin", group.id, member_id)
     turn.set_timer("session", group.id, member_id, within_ms=asked.session_timeout_ms)
-    turn.set_timer("resync", group.id, member_id, within_ms=asked.rebalance_timeout_ms)
     turn.answer(
         ticket,
-        Joined(member_id=member_id, generation=moved.epoch, protocol_type=CONSUMER, protocol=asked.protocols[0][0]),
+        Joined(member_id=member_id, generation=generation, protocol_type=CONSUMER, protocol=asked.protocols[0][0]),
     )
 
 

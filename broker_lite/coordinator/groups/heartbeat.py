@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from broker_lite.coordinator.groups import migration, patterns
-from broker_lite.coordinator.groups.catalogue import Catalogue
+from broker_lite.coordinator.groups.catalogue import Catalogue, Eyes
 from broker_lite.coordinator.groups.consumer import (
     LEAVES,
     LEAVES_FOR_A_WHILE,
@@ -52,6 +52,7 @@ class Beat:
     new_member_id: str = ""
     """For members of the first version, which let the broker name them."""
     must_have_id: bool = True
+    eyes: Eyes = field(default_factory=Eyes)
 
 
 @dataclass(slots=True)
@@ -99,7 +100,7 @@ def beat(group: ConsumerGroup, turn: Turn, asked: Beat, catalogue: Catalogue) ->
         raise GroupMaxSizeReached(f"The consumer group has reached its maximum capacity of {limit} members.")
     plan = Plan.of(group)
     member = _seat(plan, asked, member_id)
-    moved = progress(plan, turn, member, _updated(member, asked), asked.owned, catalogue)
+    moved = progress(plan, turn, member, _updated(member, asked), asked.owned, catalogue, asked.eyes)
     turn.records += plan.records
     _set_timers(group, turn, moved)
     is_full = asked.epoch == 0 or (
@@ -107,7 +108,7 @@ def beat(group: ConsumerGroup, turn: Turn, asked: Beat, catalogue: Catalogue) ->
         and (asked.topics is not None or asked.pattern is not None)
         and asked.owned is not None
     )
-    answer = Beaten(member_id, moved.epoch, turn.settings.consumer_heartbeat_ms)
+    answer = Beaten(member_id, moved.epoch, turn.settings.consumer(group.id).heartbeat_ms)
     if is_full or moved.assigned != member.assigned:
         answer.assignment = moved.assigned
     return answer
@@ -198,7 +199,7 @@ def _updated(member: ConsumerMember, asked: Beat) -> ConsumerMember:
 
 
 def _set_timers(group: ConsumerGroup, turn: Turn, member: ConsumerMember) -> None:
-    turn.set_timer("session", group.id, member.id, within_ms=turn.settings.consumer_session_ms)
+    turn.set_timer("session", group.id, member.id, within_ms=turn.settings.consumer(group.id).session_ms)
     if member.state is not MemberState.UNREVOKED_PARTITIONS:
         turn.cancel_timer("revoke", group.id, member.id)
         return

@@ -98,8 +98,18 @@ def may_downgrade(plan: Plan, turn: Turn) -> bool:
     )
 
 
-def downgrade(plan: Plan, turn: Turn, catalogue: Catalogue) -> None:
-    """What is left of the plan's group as a classic group. It gathers anew as soon as this is written."""
+def is_settled_without(plan: Plan, member_id: str) -> bool:
+    """Whether everybody else has what it shall have, now and in the plan."""
+    old = plan.group
+    return plan.epoch == old.epoch == old.assignment_epoch and all(
+        member.is_reconciled_to(old.epoch) and plan.target.get(member.id, NONE) == member.assigned
+        for member in plan.members.values()
+        if member.id != member_id
+    )
+
+
+def downgrade(plan: Plan, turn: Turn, catalogue: Catalogue, *, gather: bool = True) -> ClassicGroup:
+    """What is left of the plan's group as a classic group. With `gather` it gathers anew as soon as this is written."""
     old = plan.group
     made = ClassicGroup(old.id, now_ms=turn.now_ms)
     made.state, made.generation = State.STABLE, old.epoch
@@ -115,7 +125,9 @@ def downgrade(plan: Plan, turn: Turn, catalogue: Catalogue) -> None:
     for member in plan.members.values():
         for what in ("rejoin", "resync", "revoke"):
             turn.cancel_timer(what, old.id, member.id)
-    turn.set_timer("downgraded", old.id, within_ms=0)
+    if gather:
+        turn.set_timer("downgraded", old.id, within_ms=0)
+    return made
 
 
 def _as_classic(member: ConsumerMember) -> Member:

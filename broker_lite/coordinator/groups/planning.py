@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from broker_lite.coordinator.decision import Record
 from broker_lite.coordinator.groups import patterns
 from broker_lite.coordinator.groups.assignors import ASSIGNORS, Reader
-from broker_lite.coordinator.groups.catalogue import Catalogue
+from broker_lite.coordinator.groups.catalogue import Catalogue, Eyes
 from broker_lite.coordinator.groups.consumer import NONE, ConsumerGroup, ConsumerMember, Places
 from broker_lite.coordinator.groups.reconcile import step
 from broker_lite.coordinator.groups.turn import Turn
@@ -25,17 +25,24 @@ class Plan:
     members: dict[str, ConsumerMember]
     resolved: dict[str, frozenset[str]]
     target: dict[str, Places]
+    epoch: int
     replaced: str | None = None
     """The member id whose seat a returning static member takes."""
     records: list[Record] = field(default_factory=list)
 
     @classmethod
     def of(cls, group: ConsumerGroup) -> Plan:
-        return cls(group, dict(group.members), dict(group.resolved), dict(group.target))
+        return cls(group, dict(group.members), dict(group.resolved), dict(group.target), group.epoch)
 
 
 def progress(
-    plan: Plan, turn: Turn, member: ConsumerMember, updated: ConsumerMember, owned: Places | None, catalogue: Catalogue
+    plan: Plan,
+    turn: Turn,
+    member: ConsumerMember,
+    updated: ConsumerMember,
+    owned: Places | None,
+    catalogue: Catalogue,
+    eyes: Eyes | None = None,
 ) -> ConsumerMember:
     """`member` becomes `updated`: what that does to the group's epoch and target, and the member's step towards it."""
     group = plan.group
@@ -45,7 +52,7 @@ def progress(
     has_changed = (updated.topics, updated.pattern) != (member.topics, member.pattern)
     plan.members[updated.id] = updated
     if plan.resolved or updated.pattern:
-        resolve_patterns(plan, turn, catalogue)
+        resolve_patterns(plan, turn, catalogue, eyes)
     is_same = not (is_new or has_changed or plan.records)
     topics_hash = hash_of_topics(group.names if is_same else names_of(plan), catalogue)
     epoch, target_epoch = group.epoch, group.assignment_epoch
@@ -54,8 +61,10 @@ def progress(
     if has_changed or topics_hash != group.topics_hash:
         epoch += 1
     if epoch != group.epoch:
+        plan.epoch = epoch
         plan.records.append(group.epoch_record(epoch, topics_hash))
-    if epoch > target_epoch:
+    interval_ms = turn.settings.consumer(group.id).assignment_interval_ms
+    if epoch > target_epoch and group.may_assign(turn.now_ms, interval_ms):
         _assign(plan, turn, epoch, catalogue)
         target_epoch = epoch
     if updated.is_reconciled_to(target_epoch):
@@ -69,23 +78,33 @@ def progress(
     return moved
 
 
-def resolve_patterns(plan: Plan, turn: Turn, catalogue: Catalogue) -> None:
-    """Look again at what the patterns fit, if there are other topics or other patterns than before."""
+def resolve_patterns(plan: Plan, turn: Turn, catalogue: Catalogue, eyes: Eyes | None = None) -> None:
+    """Look again at what the patterns fit, if there are other topics, patterns or rules than before.
+
+    As in Kafka a pattern fits only what the member sees whose heartbeat makes us look, for all who have that pattern.
+    Without anybody's eyes nothing is looked at: the next heartbeat does.
+    """
     wanted = {member.pattern for member in plan.members.values() if member.pattern}
     if not wanted and not plan.resolved:
         return
-    names = frozenset(topic.name for topic in catalogue)
-    for pattern in sorted(wanted):
-        if pattern in plan.resolved and names == plan.group.names_seen:
-            continue
-        topics = patterns.matching(pattern, names)
-        if topics != plan.resolved.get(pattern):
-            plan.resolved[pattern] = topics
-            plan.records.append(plan.group.pattern_record(pattern, topics, turn.now_ms))
-    plan.group.names_seen = names
+    if eyes is not None:
+        _look(plan, turn, wanted, frozenset(topic.name for topic in catalogue), eyes)
     for pattern in sorted(set(plan.resolved) - wanted):
         del plan.resolved[pattern]
         plan.records.append(plan.group.pattern_removal(pattern))
+
+
+def _look(plan: Plan, turn: Turn, wanted: set[str], names: frozenset[str], eyes: Eyes) -> None:
+    group = plan.group
+    is_fresh = names == group.names_seen and eyes.rules == group.rules_seen
+    for pattern in sorted(wanted):
+        if pattern in plan.resolved and is_fresh:
+            continue
+        topics = frozenset(filter(eyes.sees, patterns.matching(pattern, names)))
+        if topics != plan.resolved.get(pattern):
+            plan.resolved[pattern] = topics
+            plan.records.append(group.pattern_record(pattern, topics, turn.now_ms))
+    group.names_seen, group.rules_seen = names, eyes.rules
 
 
 def _topics_of(plan: Plan, member: ConsumerMember) -> frozenset[str]:

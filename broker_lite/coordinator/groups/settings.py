@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 MINUTES = 60_000
 DAYS = 24 * 60 * MINUTES
+
+
+@dataclass(slots=True, frozen=True)
+class ConsumerSettings:
+    """What a consumer group may have otherwise than the rest (KIP-1049)."""
+
+    session_ms: int = 45_000  # consumer.session.timeout.ms
+    heartbeat_ms: int = 5_000  # consumer.heartbeat.interval.ms
+    assignment_interval_ms: int = 0  # consumer.assignment.interval.ms
 
 
 @dataclass(slots=True)
@@ -23,8 +33,8 @@ class GroupSettings:
     retention_ms: int = 7 * DAYS  # offsets.retention.minutes
     retention_check_ms: int = 10 * MINUTES  # offsets.retention.check.interval.ms
 
-    consumer_session_ms: int = 45_000  # group.consumer.session.timeout.ms
-    consumer_heartbeat_ms: int = 5_000  # group.consumer.heartbeat.interval.ms
+    consumer: Callable[[str], ConsumerSettings] = lambda _: ConsumerSettings()
+    """What holds for a consumer group, by its id. Asked each time: a change takes hold with the next heartbeat."""
     consumer_max_size: int = 2**31 - 1  # group.consumer.max.size
     assignors: tuple[str, ...] = ("uniform", "range")  # group.consumer.assignors; the first is the default
     migration: str = "bidirectional"  # group.consumer.migration.policy

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from broker_lite.coordinator.groups.consumer import ConsumerGroup, ConsumerState
-from broker_lite.coordinator.groups.settings import GroupSettings
+from broker_lite.coordinator.groups.settings import ConsumerSettings, GroupSettings
 from broker_lite.errors import (
     FencedInstanceId,
     FencedMemberEpoch,
@@ -27,7 +27,7 @@ SUBSCRIPTIONS = st.sampled_from([("t",), ("u",), ("t", "u"), ()])
 class AnyConsumerHistory(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
-        self.book = Playbook(GroupSettings(consumer_session_ms=10_000))
+        self.book = Playbook(GroupSettings(consumer=lambda _: ConsumerSettings(session_ms=10_000)))
         self.book.topics["t"] = 3
         self.book.topics["u"] = 2
         self.consumers: dict[str, Consumer] = {}

@@ -4,7 +4,7 @@ import pytest
 
 from broker_lite.coordinator.groups.consumer import ConsumerGroup, ConsumerState, MemberState, Places
 from broker_lite.coordinator.groups.heartbeat import Beat, Beaten
-from broker_lite.coordinator.groups.settings import GroupSettings
+from broker_lite.coordinator.groups.settings import ConsumerSettings, GroupSettings
 from broker_lite.errors import BrokerError, ErrorCode
 from tests.coordinator.playbook import GROUP, Playbook, assigned, commit, heartbeat, join, joined, leave, sync, told
 
@@ -271,6 +271,45 @@ def test_a_full_group_takes_nobody_more() -> None:
     first = {"epoch": 0, "topics": ["t"], "rebalance_timeout_ms": 1, "owned": frozenset()}
     assert b.refused(**first) is ErrorCode.GROUP_MAX_SIZE_REACHED
     a.beat()
+
+
+def test_a_group_has_a_session_and_an_interval_of_its_own() -> None:
+    own = {GROUP: ConsumerSettings(session_ms=60_000, heartbeat_ms=15_000)}
+    book = Playbook(GroupSettings(consumer=lambda group: own[group]))
+    book.topics["t"] = 4
+    a = Consumer(book, "a", "t").beat()
+    assert a.say(epoch=2).interval_ms == 15_000
+    book.wait(59)
+    assert a.say(epoch=2).epoch == 2, "Kafka's 45 seconds do not hold here"
+    own[GROUP] = ConsumerSettings(session_ms=46_000, heartbeat_ms=5_000)
+    assert a.say(epoch=2).interval_ms == 5_000, "a change takes hold with the next heartbeat"
+    book.wait(47)
+    assert a.refused(epoch=2) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_restart_gives_members_the_session_of_their_group() -> None:
+    book = Playbook(GroupSettings(consumer=lambda _: ConsumerSettings(session_ms=60_000)))
+    book.topics["t"] = 4
+    a = Consumer(book, "a", "t").beat()
+    book.restart().wait(59)
+    assert a.say(epoch=2).epoch == 2
+
+
+def test_many_who_come_at_once_are_assigned_once_an_interval() -> None:
+    """KIP-1263: a newcomer waits with nothing in the epoch of the last assignment, and everybody keeps what it has."""
+    book = Playbook(GroupSettings(consumer=lambda _: ConsumerSettings(assignment_interval_ms=1000)))
+    book.topics["t"] = 4
+    a = Consumer(book, "a", "t").beat()
+    assert (a.epoch, len(a.owns)) == (2, 4), "the first does not wait"
+    b, c = Consumer(book, "b", "t").beat(), Consumer(book, "c", "t").beat()
+    assert (b.epoch, b.owns, c.epoch, c.owns) == (2, frozenset(), 2, frozenset())
+    assert len(a.beat().owns) == 4
+    assert (group_of(book).epoch, group_of(book).assignment_epoch) == (4, 2)
+    assert group_of(book).state is ConsumerState.ASSIGNING
+    book.wait(1)
+    settle(a, b, c)
+    assert sorted(len(each.owns) for each in (a, b, c)) == [1, 1, 2]
+    assert group_of(book).assignment_epoch == 4, "both newcomers by one assignment"
 
 
 def test_commits_must_come_from_the_epoch(book: Playbook) -> None:

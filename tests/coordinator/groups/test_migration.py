@@ -138,6 +138,55 @@ def test_when_the_last_consumer_has_gone_the_group_is_classic_again() -> None:
     assert isinstance(book.groups.group(GROUP), ClassicGroup)
 
 
+def test_the_last_consumer_may_come_back_as_a_classic_member() -> None:
+    """A static consumer restarts with the old protocol: the group is classic at once, and nobody loses a partition."""
+    book = Playbook()
+    a, b = classic_pair(book)
+    c = Consumer(book, "c", "t", instance="seat").beat()
+    everybody(a, b, c)
+    owned, epoch = sorted(at for _, at in c.owns), c.epoch
+    d = Classic(book, "d")
+    book >> join("d", instance="seat", protocols=d.protocols, session=30, rebalance=30)
+    book << joined("d", member_id="d", generation=epoch, protocol="cooperative-sticky", leader="")
+    group = book.groups.group(GROUP)
+    assert isinstance(group, ClassicGroup)
+    assert (group.state, group.static) == (State.STABLE, {"seat": "d"})
+    d.generation = epoch
+    book >> sync("d", generation=epoch, instance="seat", protocol="cooperative-sticky")
+    answer = book.heard.pop(0)[1]
+    assert isinstance(answer, Synced)
+    assert read_assignment(answer.assignment).assigned_partitions == [TopicPartition(topic="t", partitions=owned)]
+    everybody(a, b)
+    book.restart()
+    everybody(a, b)
+    assert isinstance(book.groups.group(GROUP), ClassicGroup)
+    assert c.refused(epoch=epoch) is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_that_was_not_settled_gathers_anew_when_it_becomes_classic_so() -> None:
+    book = Playbook()
+    classic_pair(book)
+    c = Consumer(book, "c", "t", instance="seat").beat()
+    d = Classic(book, "d")
+    book >> join("d", instance="seat", protocols=d.protocols, session=30, rebalance=30)
+    assert isinstance(book.heard.pop(0)[1], Joined)
+    book.wait(0.01)
+    group = book.groups.group(GROUP)
+    assert group.state is State.PREPARING_REBALANCE, "a and b still own what d was to have"
+    assert c.refused(epoch=c.epoch) is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("policy", ["disabled", "upgrade"])
+def test_it_stays_a_consumer_group_where_it_may_not_go_down(policy: str) -> None:
+    book = Playbook(GroupSettings(migration=policy))
+    book.topics["t"] = 6
+    Consumer(book, "c", "t", instance="seat").beat()
+    d = Classic(book, "d")
+    book >> join("d", instance="seat", protocols=d.protocols, session=30, rebalance=30)
+    assert isinstance(book.heard.pop(0)[1], Joined)
+    assert isinstance(book.groups.group(GROUP), ConsumerGroup)
+
+
 def test_a_classic_member_may_join_a_consumer_group_in_two_steps() -> None:
     book = Playbook()
     book.topics["t"] = 6
