@@ -1,26 +1,35 @@
-"""python -m bench [--quick]: broker-lite against Apache Kafka, alternating rounds, one table.
+"""python -m bench [--quick] [--only CHAPTER,…]: broker-lite against Apache Kafka, alternating rounds, one page.
 
---quick          one short round, under five minutes
+--quick          one short round, five minutes for everything
+--only A,B       these chapters alone; the page keeps what the others last said
 --rounds N       other than three
---ours-only      leave Apache Kafka out, to compare with an earlier run
---page PATH      where the Markdown goes (.cache/bench/bench.md), the picture beside it
+--ours-only      leave the others out, to compare with an earlier run
+--page PATH      where the Markdown goes (.cache/bench/bench.md), the pictures beside it
+--list           name the chapters
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import pkgutil
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
-from bench import report
-from bench.append import over_partitions, over_size
-from bench.peer import ApacheKafka, BrokerLite, machine
-from bench.rounds import QUICK, Load, Say, one_round
+from bench import chapters, report
+from bench.chapter import Bench, Say
+from bench.peer import machine
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / ".cache" / "bench"
+FIRST = ("data_path", "append")
+
+
+def names() -> list[str]:
+    """Every chapter; the data path opens the page."""
+    found = sorted(module.name for module in pkgutil.iter_modules(chapters.__path__))
+    return [name for name in FIRST if name in found] + [name for name in found if name not in FIRST]
 
 
 def main() -> None:
@@ -28,40 +37,38 @@ def main() -> None:
         prog="python -m bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--page", type=Path, default=OUT / "bench.md")
     parser.add_argument("--note", default="", help="a sentence about the circumstances")
+    parser.add_argument("--list", action="store_true")
     asked = parser.parse_args()
-    load = QUICK if asked.quick else Load()
-    if asked.rounds:
-        load = replace(load, rounds=asked.rounds)
-    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime()) + " UTC"
-    kind = f"{load.rounds} round{'s' if load.rounds > 1 else ''} of {load.records:,} records"
-    run = report.Run(machine(), when, "; ".join(filter(None, [kind, asked.note])))
-    _rounds(run, load, ours_only=asked.ours_only)
-    for path in report.write(run, asked.page, OUT / "bench.json"):
-        print(f"wrote {path}")
-    print(report.markdown(run))
-
-
-def _rounds(run: report.Run, load: Load, *, ours_only: bool) -> None:
+    wanted = [name for name in asked.only.split(",") if name] or names()
+    if unknown := set(wanted) - set(names()):
+        parser.error(f"no such chapter: {', '.join(sorted(unknown))}; there are {', '.join(names())}")
+    if asked.list:
+        print("\n".join(names()))
+        return
     say = Say()
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        for number in range(load.rounds):
-            folder = Path(name) / str(number)
-            pair: list[BrokerLite | ApacheKafka] = [BrokerLite(folder / "ours"), ApacheKafka(folder / "theirs")]
-            if number % 2:
-                pair.reverse()
-            for broker in pair:
-                if not ours_only or isinstance(broker, BrokerLite):
-                    say(f"round {number + 1} of {load.rounds}: {broker.name}")
-                    one_round(broker, load, run.figures, say)
-    say("append cost by number of partitions")
-    run.over_partitions = over_partitions(load.append_counts, appends=load.appends)
-    say("append cost by size of the log")
-    run.over_size = over_size(load.append_gigabytes, appends=load.appends)
-    say("done")
+    for name in wanted:
+        _run(name, asked.rounds or (1 if asked.quick else 3), asked, say)
+    told = [report.load(path) for name in names() if (path := OUT / f"{name}.json").exists()]
+    for path in report.write(told, asked.page):
+        print(f"wrote {path}")
+    print(report.markdown(told, asked.page.stem))
+
+
+def _run(name: str, rounds: int, asked: argparse.Namespace, say: Say) -> None:
+    chapter = importlib.import_module(f"bench.chapters.{name}")
+    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime()) + " UTC"
+    say(chapter.TITLE)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        bench = Bench(Path(folder), rounds, asked.quick, asked.ours_only, say)
+        chapter.run(bench)
+    kind = f"{rounds} round{'s' if rounds > 1 else ''}" + (" of the quick sizes" if asked.quick else "")
+    about = report.About(name, chapter.TITLE, machine(), when, "; ".join(filter(None, [kind, asked.note])))
+    report.save(report.Told(about, bench.figures, list(bench.growths.values())), OUT / f"{name}.json")
 
 
 if __name__ == "__main__":

@@ -1,67 +1,34 @@
-"""What is measured, which way is better, and how good it has to be against Apache Kafka."""
+"""What a figure is: which way is better, how good it has to be against Apache Kafka, and how a cost may grow."""
 
 from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass, field
 
-OURS, THEIRS = "broker-lite", "Apache Kafka"
+OURS, THEIRS, KFAKE = "broker-lite", "Apache Kafka", "kfake"
 
 
 @dataclass(slots=True, frozen=True)
 class Measure:
     name: str
     unit: str
-    bar: float | None
+    bar: float | None = None
     """Ours divided by theirs must be at least this, or at most where less is better; None: told, not judged."""
     less_is_better: bool = False
+    limit: float | None = None
+    """What ours must reach, or must not exceed where less is better, whatever the peer does."""
 
-    def met(self, ratio: float) -> bool:
-        if self.bar is None:
-            return True
-        return ratio <= self.bar if self.less_is_better else ratio >= self.bar
+    def verdict(self, ours: float | None, ratio: float | None) -> bool | None:
+        """Whether every bound is kept; None where there is none, or nothing to judge by."""
+        kept = []
+        if self.bar is not None and ratio is not None:
+            kept.append(self._good(ratio, self.bar))
+        if self.limit is not None and ours is not None:
+            kept.append(self._good(ours, self.limit))
+        return all(kept) if kept else None
 
-
-@dataclass(slots=True, frozen=True)
-class Case:
-    """One way to write with ProducerPerformance and to read with ConsumerPerformance."""
-
-    name: str
-    partitions: int
-    properties: tuple[str, ...] = ()
-
-    @property
-    def topic(self) -> str:
-        return self.name.replace(" ", "-").replace(",", "")
-
-
-BATCHES: dict[str, tuple[str, ...]] = {
-    "default batches": (),
-    "64 KiB batches": ("batch.size=65536",),
-    "lz4": ("compression.type=lz4",),
-}
-CASES = [
-    Case(f"{batches}, {count} partition{'s' if count > 1 else ''}", count, properties)
-    for count in (1, 4)
-    for batches, properties in BATCHES.items()
-]
-START = Measure("start to first acknowledged record", "s", 0.1, less_is_better=True)
-IDLE = Measure("memory when idle", "MiB", 1 / 8, less_is_better=True)
-LOADED = Measure("memory after the load", "MiB", 1 / 5, less_is_better=True)
-P50 = Measure("end-to-end latency, p50", "ms", 1.0, less_is_better=True)
-P99 = Measure("end-to-end latency, p99", "ms", 1.0, less_is_better=True)
-SMALL = Measure("small produces, 16 connections", "requests/s", 0.5)
-COMMITS = Measure("offset commits, 16 connections", "requests/s", 0.7)
-FETCHES = Measure("offset fetches, 16 connections", "requests/s", 0.7)
-TRANSACTIONS = Measure("produce in transactions of 100 ms, 4 partitions", "records/s", 1.0)
-
-
-def producing(case: Case) -> Measure:
-    return Measure(f"produce, {case.name}", "records/s", 1.0)
-
-
-def consuming(case: Case) -> Measure:
-    return Measure(f"consume, {case.name}", "records/s", 1.0)
+    def _good(self, figure: float, bound: float) -> bool:
+        return figure <= bound if self.less_is_better else figure >= bound
 
 
 def cost_of(measure: Measure) -> Measure:
@@ -87,3 +54,25 @@ class Figures:
         if ours is None or not theirs:
             return None
         return ours / theirs
+
+    def verdict(self, measure: Measure) -> bool | None:
+        return measure.verdict(self.median(measure, OURS), self.ratio(measure))
+
+
+@dataclass(slots=True)
+class Growth:
+    """How a cost grows with something: a line for each contender."""
+
+    title: str
+    x_label: str
+    y_label: str
+    points: dict[str, dict[float, list[float]]] = field(default_factory=dict)
+    flat_within: float | None = None
+
+    def line(self, contender: str) -> list[tuple[float, float]]:
+        return sorted((x, statistics.median(ys)) for x, ys in self.points[contender].items())
+
+    def factor(self, contender: str) -> float:
+        """The last point by the first one."""
+        line = self.line(contender)
+        return line[-1][1] / line[0][1]

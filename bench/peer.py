@@ -15,8 +15,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from tests.support import kafka_tools
 
@@ -41,23 +41,6 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 """
-
-
-class Contender(Protocol):
-    """A broker that takes part."""
-
-    name: str
-
-    @property
-    def bootstrap(self) -> str: ...
-
-    @property
-    def pid(self) -> int: ...
-
-    def start(self) -> None:
-        """Return as soon as its port takes connections."""
-
-    def stop(self) -> None: ...
 
 
 def free_port() -> int:
@@ -95,8 +78,9 @@ class ApacheKafka:
 
     name = "Apache Kafka"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
         self.folder = folder
+        self.properties = dict(properties or {})
         self.port, self.controller = free_port(), free_port()
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -128,7 +112,8 @@ class ApacheKafka:
         """Write the settings and format the folder, which is not part of a start."""
         self.folder.mkdir(parents=True, exist_ok=True)
         data, settings = self.folder / "data", self.folder / "server.properties"
-        settings.write_text(PROPERTIES.format(port=self.port, controller=self.controller, data=data))
+        given = PROPERTIES.format(port=self.port, controller=self.controller, data=data)
+        settings.write_text(given + "".join(f"{key}={value}\n" for key, value in self.properties.items()))
         if not (data / "meta.properties").exists():
             arguments = ["kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(settings)]
             subprocess.run([*self._java(), *arguments], check=True, capture_output=True)
@@ -141,8 +126,8 @@ class ApacheKafka:
         wait_for_port(self.port, self.process)
 
     def stop(self) -> None:
-        assert self.process is not None
-        end(self.process, kill=False)
+        if self.process is not None and self.process.poll() is None:
+            end(self.process, kill=False)
 
     def restart(self, *, kill: bool) -> None:
         assert self.process is not None
@@ -182,8 +167,8 @@ class BrokerLite:
         wait_for_port(self.port, self.process)
 
     def stop(self) -> None:
-        assert self.process is not None
-        end(self.process, kill=False)
+        if self.process is not None and self.process.poll() is None:
+            end(self.process, kill=False)
 
 
 def resident_mib(pid: int) -> float:

@@ -12,7 +12,7 @@ import time
 
 from broker_lite.records.build import NewRecord, build_batch
 
-PRODUCE, OFFSET_COMMIT, OFFSET_FETCH, CREATE_TOPICS = 0, 8, 9, 19
+PRODUCE, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, CREATE_TOPICS = 0, 8, 9, 10, 19
 TOPIC_EXISTS = 36
 
 
@@ -55,6 +55,11 @@ def fetch_offset_frame(group: str, topic: str) -> bytes:
 
 def fetch_offset_error(topic: str, answer: bytes) -> int:
     return int(struct.unpack_from(">h", answer, len(answer) - 2)[0])
+
+
+def find_coordinator_frame(group: str) -> bytes:
+    """FindCoordinator v0: Kafka makes the topic of the offsets when the first one asks."""
+    return frame(FIND_COORDINATOR, 0, string(group))
 
 
 class Connection:

@@ -1,22 +1,61 @@
-"""The figures as a Markdown page, as JSON and as a picture."""
+"""The figures as JSON, a file for each chapter, and all chapters together as a Markdown page with pictures."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench.measures import OURS, THEIRS, Figures, Measure
+from bench.measures import KFAKE, OURS, THEIRS, Figures, Growth, Measure
+from bench.pictures import growth_picture, ratio_picture
+
+INTRODUCTION = (
+    "broker-lite and Apache Kafka 4.3.1 on the same machine in the same run, one after the other, alternating; medians "
+    "of the rounds. Written by `make bench`; the last column says whether the bar is met, losses included. kfake, "
+    "which keeps everything in memory, stands beside them where it took part. Producing and consuming is done "
+    "by Kafka's own ProducerPerformance (200-byte records, acks=all) and ConsumerPerformance, latency by its "
+    "EndToEndLatency; small requests hold one record each, and every connection waits for its answer "
+    "before it asks again."
+)
 
 
-@dataclass(slots=True)
-class Run:
+@dataclass(slots=True, frozen=True)
+class About:
+    name: str
+    title: str
     machine: str
     when: str
     note: str
-    figures: Figures = field(default_factory=Figures)
-    over_partitions: dict[int, float] = field(default_factory=dict)
-    over_size: dict[float, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Told:
+    """What one chapter found."""
+
+    about: About
+    figures: Figures
+    growths: list[Growth]
+
+
+def save(told: Told, path: Path) -> None:
+    measures = [{**asdict(measure), "rounds": rounds} for measure, rounds in told.figures.taken.items()]
+    growths = [asdict(growth) for growth in told.growths]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        json.dumps({"about": asdict(told.about), "measures": measures, "growths": growths}, indent=1) + "\n"
+    )
+
+
+def load(path: Path) -> Told:
+    read = json.loads(path.read_text())
+    figures = Figures()
+    for entry in read["measures"]:
+        rounds = entry.pop("rounds")
+        figures.taken[Measure(**entry)] = rounds
+    growths = [Growth(**entry) for entry in read["growths"]]
+    for growth in growths:
+        growth.points = {who: {float(x): ys for x, ys in line.items()} for who, line in growth.points.items()}
+    return Told(About(**read["about"]), figures, growths)
 
 
 def number(figure: float | None) -> str:
@@ -25,112 +64,67 @@ def number(figure: float | None) -> str:
     return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
 
 
-def row(figures: Figures, measure: Measure) -> str:
-    ratio = figures.ratio(measure)
+def row(figures: Figures, measure: Measure, contenders: list[str]) -> str:
+    ratio, verdict = figures.ratio(measure), figures.verdict(measure)
     sign = "≤" if measure.less_is_better else "≥"
-    bar = "" if measure.bar is None else f"{sign} {measure.bar:.3g}x"
-    verdict = "" if measure.bar is None else "–" if ratio is None else "yes" if measure.met(ratio) else "**no**"
-    ours, theirs = (number(figures.median(measure, name)) for name in (OURS, THEIRS))
-    shown = "–" if ratio is None else f"{ratio:.2f}x"
-    return f"| {measure.name} ({measure.unit}) | {ours} | {theirs} | {shown} | {bar} | {verdict} |"
-
-
-def flat(name: str, costs: dict[int, float] | dict[float, float]) -> list[str]:
-    """A row for each step and how much the last one costs more than the first."""
-    if not costs:
-        return []
-    steps = list(costs.values())
-    shown = ", ".join(f"{step:g}: {cost:.1f} µs" for step, cost in costs.items())
-    growth = steps[-1] / steps[0]
-    return [
-        f"- {name}: {shown}; {growth:.2f}x from first to last (at most 1.2x: {'yes' if growth <= 1.2 else '**no**'})"
+    bounds = [f"{sign} {measure.bar:.3g}x"] if measure.bar is not None else []
+    bounds += [f"{sign} {number(measure.limit)} {measure.unit}"] if measure.limit is not None else []
+    cells = [
+        f"{measure.name} ({measure.unit})",
+        *(number(figures.median(measure, name)) for name in contenders),
+        "–" if ratio is None else f"{ratio:.2f}x",
+        ", ".join(bounds),
+        {None: "", True: "yes", False: "**no**"}[verdict],
     ]
+    return f"| {' | '.join(cells)} |"
 
 
-def markdown(run: Run) -> str:
-    return "\n".join(
-        [
-            "# Bench",
-            "",
-            "broker-lite and Apache Kafka 4.3.1 on the same machine in the same run, one after the other, alternating; "
-            "medians of the rounds. Written by `python -m bench`; the last column says whether the bar is met, losses "
-            "included.",
-            "",
-            f"- machine: {run.machine}",
-            f"- taken: {run.when}, {run.note}",
-            "- producing and consuming: Kafka's own ProducerPerformance (200-byte records, acks=all) and "
-            "ConsumerPerformance; latency: its EndToEndLatency; small requests: one record each, every connection "
-            "waits for its answer before it asks again",
-            "",
-            f"| measure | {OURS} | {THEIRS} | ratio | bar | met |",
-            "|---|---|---|---|---|---|",
-            *(row(run.figures, measure) for measure in sorted(run.figures.taken, key=lambda m: m.bar is None)),
-            "",
-            "## What an append costs inside the broker",
-            "",
-            *flat("by number of partitions", run.over_partitions),
-            *flat("by gigabytes in the log", run.over_size),
-            "",
-            "![ours against Kafka's](bench.png)",
-            "",
-        ]
-    )
+def flat(growth: Growth) -> str:
+    """The lines of a growth as words."""
+    lines = [f"- {growth.title}:"]
+    for who in growth.points:
+        steps = ", ".join(f"{x:,g}: {number(y)}" for x, y in growth.line(who))
+        factor = growth.factor(who)
+        lines.append(f"  - {who}: {steps} {growth.y_label}; {factor:.2f}x from first to last")
+        if who == OURS and growth.flat_within is not None:
+            met = "yes" if factor <= growth.flat_within else "**no**"
+            lines[-1] += f" (at most {growth.flat_within:g}x: {met})"
+    return "\n".join(lines)
 
 
-def as_json(run: Run) -> str:
-    told = {
-        "machine": run.machine,
-        "when": run.when,
-        "note": run.note,
-        "measures": [
-            {
-                "name": measure.name,
-                "unit": measure.unit,
-                "rounds": rounds,
-                "ratio": run.figures.ratio(measure),
-                "bar": measure.bar,
-                "less_is_better": measure.less_is_better,
-            }
-            for measure, rounds in run.figures.taken.items()
-        ],
-        "append_us_by_partitions": run.over_partitions,
-        "append_us_by_gigabytes": run.over_size,
-    }
-    return json.dumps(told, indent=1) + "\n"
+def section(told: Told, stem: str) -> list[str]:
+    about, figures = told.about, told.figures
+    present = {name for taken in figures.taken.values() for name in taken}
+    contenders = [OURS, THEIRS, *([KFAKE] if KFAKE in present else [])]
+    lines = [f"## {about.title}", "", f"Taken {about.when} on {about.machine}; {about.note}.", ""]
+    if figures.taken:
+        lines += [f"| measure | {' | '.join(contenders)} | ratio | bar | met |", "|---" * (len(contenders) + 4) + "|"]
+        judged = sorted(figures.taken, key=lambda measure: measure.bar is None and measure.limit is None)
+        lines += [row(figures, measure, contenders) for measure in judged]
+        lines.append("")
+    if told.growths:
+        lines += [*(flat(growth) for growth in told.growths), ""]
+        lines += [f"![how costs grow]({stem}-{about.name}.png)", ""]
+    return lines
 
 
-def picture(run: Run, path: Path) -> None:
-    """Each measure as a bar: how many times better than Kafka, on a logarithmic scale; right of the line is a win."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    measured = [(m, ratio) for m in run.figures.taken if m.bar is not None and (ratio := run.figures.ratio(m))]
-    better = [1 / ratio if m.less_is_better else ratio for m, ratio in measured]
-    colours = ["#3b7dd8" if m.met(ratio) else "#d8573b" for m, ratio in measured]
-    figure, axes = pyplot.subplots(figsize=(9, 0.4 * len(measured) + 1.5), layout="constrained")
-    axes.barh([m.name for m, _ in measured], [value - 1 for value in better], left=1, color=colours)
-    axes.set_xscale("log")
-    axes.axvline(1, color="black", linewidth=1)
-    axes.invert_yaxis()
-    axes.set_xlabel(f"times better than {THEIRS} (red: the bar is not met)")
-    for place, value in enumerate(better):
-        axes.text(max(value, 1) * 1.03, place, f"{value:.2f}x", va="center", fontsize=8)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+def markdown(all_told: list[Told], stem: str = "bench") -> str:
+    lines = ["# Bench", "", INTRODUCTION, "", f"![ours against Kafka's]({stem}.png)", ""]
+    for told in all_told:
+        lines += section(told, stem)
+    return "\n".join(lines)
 
 
-def write(run: Run, page: Path, data: Path) -> list[Path]:
-    """The page with its picture beside it, and the data; what was written."""
-    written = [page, data]
-    for path in written:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(markdown(run))
-    data.write_text(as_json(run))
+def write(all_told: list[Told], page: Path) -> list[Path]:
+    """The page with its pictures beside it; what was written."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(markdown(all_told, page.stem))
+    written = [page]
     try:
-        picture(run, page.with_suffix(".png"))
-        written.append(page.with_suffix(".png"))
+        written.append(ratio_picture([told.figures for told in all_told], page.with_suffix(".png")))
+        for told in all_told:
+            if told.growths:
+                written.append(growth_picture(told.growths, page.with_name(f"{page.stem}-{told.about.name}.png")))
     except ModuleNotFoundError:
         print("no picture: matplotlib is missing; to have it: pip install 'broker-lite[dev]'")
     return written

@@ -20,6 +20,7 @@ from bench.raw import (
     create_topic,
     fetch_offset_error,
     fetch_offset_frame,
+    find_coordinator_frame,
     produce_error,
     produce_frame,
 )
@@ -41,6 +42,7 @@ def small_produces(bootstrap: str, seconds: float, *, connections: int = 16, siz
 
 
 def offset_commits(bootstrap: str, seconds: float, *, groups: int = 16) -> Small:
+    wake_coordinator(bootstrap)
     requests = [commit_frame(f"group-{number}", "small", 1) for number in range(groups)]
     return hammer(bootstrap, requests, partial(commit_error, "small"), seconds)
 
@@ -48,6 +50,11 @@ def offset_commits(bootstrap: str, seconds: float, *, groups: int = 16) -> Small
 def offset_fetches(bootstrap: str, seconds: float, *, groups: int = 16) -> Small:
     requests = [fetch_offset_frame(f"group-{number}", "small") for number in range(groups)]
     return hammer(bootstrap, requests, partial(fetch_offset_error, "small"), seconds)
+
+
+def wake_coordinator(bootstrap: str) -> None:
+    with Connection(bootstrap) as connection:
+        connection.ask(find_coordinator_frame("bench"))
 
 
 def hammer(bootstrap: str, requests: Sequence[bytes], error_in: Callable[[bytes], int], seconds: float) -> Small:

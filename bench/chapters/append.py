@@ -6,17 +6,20 @@ socket between.  Batches hold one record of 200 bytes, the smallest work and so 
 
 from __future__ import annotations
 
+import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.chapter import Bench
+from bench.measures import OURS
 from broker_lite.ids import TopicPartition, new_topic_id
 from broker_lite.log.disk import RealDisk
 from broker_lite.partition.partition import Partition, PartitionSettings
 from broker_lite.records.build import NewRecord, build_batch
 
+TITLE = "What an append costs inside the broker"
 SAMPLES = 9
 FILLER = 900_000
 WARM_UP_EACH, WARM_UP_ALL = 30, 4_000
@@ -54,28 +57,38 @@ def _warm_up(partitions: Sequence[Partition]) -> None:
             partition.append(memoryview(bytearray(batch)), api_version=9, now_ms=now)
 
 
-def over_partitions(counts: Sequence[int], *, appends: int) -> dict[int, float]:
+def run(bench: Bench) -> None:
+    appends = 2_000 if bench.quick else 4_000
+    _over_partitions(bench, (1, 200) if bench.quick else (1, 10, 100, 2_000), appends)
+    _over_size(bench, (0, 0.5) if bench.quick else (0, 1, 5), appends)
+
+
+def _over_partitions(bench: Bench, counts: Sequence[int], appends: int) -> None:
     """Cost of an append with that many partitions open and written in turn."""
-    costs = {}
+    title = "Append, by number of partitions"
     for count in counts:
-        with tempfile.TemporaryDirectory(prefix="bench-append-") as name:
-            partitions = [_open(Path(name), number) for number in range(count)]
-            _warm_up(partitions)
-            costs[count] = _cost(partitions, appends)
-            for partition in partitions:
-                partition.close(clean=False)
-    return costs
+        bench.say(f"append cost with {count:,} partitions")
+        folder = bench.folder / f"{count}-partitions"
+        partitions = [_open(folder, number) for number in range(count)]
+        _warm_up(partitions)
+        bench.grow(title, "partitions", "µs of processor time", OURS, count, _cost(partitions, appends))
+        for partition in partitions:
+            partition.close(clean=False)
+        shutil.rmtree(folder)
+    bench.flat_within(title, 1.2)
 
 
-def over_size(gigabytes: Sequence[float], *, appends: int) -> dict[float, float]:
+def _over_size(bench: Bench, gigabytes: Sequence[float], appends: int) -> None:
     """Cost of an append to a log that holds that much already."""
-    costs: dict[float, float] = {}
-    with tempfile.TemporaryDirectory(prefix="bench-append-") as name:
-        partition, now = _open(Path(name), 0), int(time.time() * 1000)
-        _warm_up([partition])
-        for wanted in gigabytes:
-            while partition.log.size_bytes < wanted * 1e9:
-                partition.append(memoryview(bytearray(_batch(FILLER))), api_version=9, now_ms=now)
-            costs[wanted] = _cost([partition], appends)
-        partition.close(clean=False)
-    return costs
+    title = "Append, by size of the log"
+    folder, now = bench.folder / "size", int(time.time() * 1000)
+    partition = _open(folder, 0)
+    _warm_up([partition])
+    for wanted in gigabytes:
+        bench.say(f"append cost after {wanted:g} GB")
+        while partition.log.size_bytes < wanted * 1e9:
+            partition.append(memoryview(bytearray(_batch(FILLER))), api_version=9, now_ms=now)
+        bench.grow(title, "gigabytes", "µs of processor time", OURS, wanted, _cost([partition], appends))
+    partition.close(clean=False)
+    shutil.rmtree(folder)
+    bench.flat_within(title, 1.2)

@@ -1,0 +1,138 @@
+"""The data path as clients feel it: starting, writing, reading, waiting, and what the broker takes for it.
+
+A fresh folder, a start that is timed, a rest, the load, the memory, the end; producing and consuming by Kafka's own
+tools, small requests by a generator that costs the same for every broker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bench import tools
+from bench.chapter import Bench, Broker
+from bench.measures import Measure, cost_of
+from bench.peer import cpu_seconds, resident_mib
+from bench.raw import create_topic, first_acknowledged
+from bench.small import Small, offset_commits, offset_fetches, small_produces
+
+TITLE = "The data path"
+START = Measure("start to first acknowledged record", "s", 0.1, less_is_better=True)
+IDLE = Measure("memory when idle", "MiB", 1 / 8, less_is_better=True)
+LOADED = Measure("memory after the load", "MiB", 1 / 5, less_is_better=True)
+P50 = Measure("end-to-end latency, p50", "ms", 1.0, less_is_better=True)
+P99 = Measure("end-to-end latency, p99", "ms", 1.0, less_is_better=True)
+TRANSACTIONS = Measure("produce in transactions of 100 ms, 4 partitions", "records/s", 1.0)
+HAMMERS: dict[Measure, Callable[[str, float], Small]] = {
+    Measure("small produces, 16 connections", "requests/s", 0.5): small_produces,
+    Measure("offset commits, 16 connections", "requests/s", 0.7): offset_commits,
+    Measure("offset fetches, 16 connections", "requests/s", 0.7): offset_fetches,
+}
+
+
+@dataclass(slots=True, frozen=True)
+class Case:
+    """One way to write with ProducerPerformance and to read with ConsumerPerformance."""
+
+    name: str
+    partitions: int
+    properties: tuple[str, ...] = ()
+
+    @property
+    def topic(self) -> str:
+        return self.name.replace(" ", "-").replace(",", "")
+
+    @property
+    def producing(self) -> Measure:
+        return Measure(f"produce, {self.name}", "records/s", 1.0)
+
+    @property
+    def consuming(self) -> Measure:
+        return Measure(f"consume, {self.name}", "records/s", 1.0)
+
+
+BATCHES: dict[str, tuple[str, ...]] = {
+    "default batches": (),
+    "64 KiB batches": ("batch.size=65536",),
+    "lz4": ("compression.type=lz4",),
+}
+CASES = [
+    Case(f"{batches}, {count} partition{'s' if count > 1 else ''}", count, properties)
+    for count in (1, 4)
+    for batches, properties in BATCHES.items()
+]
+
+
+@dataclass(slots=True, frozen=True)
+class Load:
+    """How much of everything."""
+
+    cases: Sequence[Case] = tuple(CASES)
+    records: int = 1_000_000
+    warm_up: int = 300_000
+    latency_records: int = 10_000
+    small_seconds: float = 5.0
+    idle_seconds: float = 5.0
+
+
+QUICK = Load(
+    cases=tuple(case for case in CASES if case.partitions == 4 or not case.properties),
+    records=200_000,
+    warm_up=100_000,
+    latency_records=2_000,
+    small_seconds=2.0,
+    idle_seconds=2.0,
+)
+
+
+def run(bench: Bench) -> None:
+    load = QUICK if bench.quick else Load()
+    for broker in bench.prepared(kfake=True):
+        begin = time.monotonic()
+        broker.start()
+        first_acknowledged(broker.bootstrap, "first")
+        bench.note(START, broker.name, time.monotonic() - begin)
+        time.sleep(load.idle_seconds)
+        bench.note(IDLE, broker.name, resident_mib(broker.pid))
+        _throughput(broker, load, bench)
+        _small_requests(broker, load, bench)
+        bench.note(LOADED, broker.name, resident_mib(broker.pid))
+
+
+def _throughput(broker: Broker, load: Load, bench: Bench) -> None:
+    name, bootstrap = broker.name, broker.bootstrap
+    create_topic(bootstrap, "warm-up", 4)
+    tools.produce(bootstrap, "warm-up", load.warm_up)
+    for case in load.cases:
+        create_topic(bootstrap, case.topic, case.partitions)
+        used = [cpu_seconds(broker.pid)]
+        written = tools.produce(bootstrap, case.topic, load.records, *case.properties)
+        used.append(cpu_seconds(broker.pid))
+        read = tools.consume(bootstrap, case.topic, load.records)
+        used.append(cpu_seconds(broker.pid))
+        for measure, rate, took in zip(
+            (case.producing, case.consuming), (written, read), (used[1] - used[0], used[2] - used[1])
+        ):
+            bench.note(measure, name, rate)
+            bench.note(cost_of(measure), name, took / load.records * 1e6)
+        bench.say(f"{name}: {case.name}: wrote {written:,.0f}/s, read {read:,.0f}/s")
+    create_topic(bootstrap, "transactions", 4)
+    rate = tools.produce(bootstrap, "transactions", load.records, in_transactions_of_ms=100)
+    bench.note(TRANSACTIONS, name, rate)
+    bench.say(f"{name}: {TRANSACTIONS.name}: {rate:,.0f}/s")
+
+
+def _small_requests(broker: Broker, load: Load, bench: Bench) -> None:
+    name, bootstrap = broker.name, broker.bootstrap
+    create_topic(bootstrap, "latency", 1)
+    latency = tools.end_to_end(bootstrap, "latency", load.latency_records)
+    bench.note(P50, name, latency.p50_ms)
+    bench.note(P99, name, latency.p99_ms)
+    bench.say(f"{name}: latency p50 {latency.p50_ms:g} p99 {latency.p99_ms:g} ms")
+    for measure, hammer in HAMMERS.items():
+        before = cpu_seconds(broker.pid)
+        hit = hammer(bootstrap, load.small_seconds)
+        bench.note(measure, name, hit.per_second)
+        bench.note(cost_of(measure), name, (cpu_seconds(broker.pid) - before) / hit.asked * 1e6)
+        bench.say(f"{name}: {measure.name}: {hit.per_second:,.0f}/s")
