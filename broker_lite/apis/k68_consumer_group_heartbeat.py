@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.coordinator.groups.catalogue import Eyes
 from broker_lite.coordinator.groups.consumer import by_topic
 from broker_lite.coordinator.groups.heartbeat import Beat
 from broker_lite.ids import format_topic_id, new_topic_id
+from broker_lite.security.acls import Operation, Resource
 from broker_lite.wire.messages.k68_consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -23,6 +25,7 @@ from broker_lite.wire.messages.k68_consumer_group_heartbeat import (
 )
 
 _FIRST_WITH_OWN_NAMES = 1
+_ALL = Eyes()
 
 
 @serves(ConsumerGroupHeartbeatRequest, versions="0-1")
@@ -46,6 +49,7 @@ def consumer_group_heartbeat(
             client_host=f"/{ctx.connection.peer[0]}",
             new_member_id=format_topic_id(new_topic_id()),
             must_have_id=ctx.version >= _FIRST_WITH_OWN_NAMES,
+            eyes=_eyes(ctx),
         )
     )
     assignment = None
@@ -63,3 +67,15 @@ def consumer_group_heartbeat(
         assignment=assignment,
     )
     return ctx.broker.groups.when_durable(req.group_id, response)
+
+
+def _eyes(ctx: Context) -> Eyes:
+    """A pattern fits nothing that its member may not see."""
+    acls, client = ctx.broker.acls, ctx.connection
+    if not acls.on:
+        return _ALL
+
+    def sees(name: str) -> bool:
+        return acls.allows(client.principal, client.peer[0], Operation.DESCRIBE, Resource.TOPIC, name)
+
+    return Eyes(sees, acls.changes)

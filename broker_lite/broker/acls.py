@@ -39,6 +39,11 @@ class Acls:
         self.allows_some = self._rules.allows_some
         self.matching = self._rules.matching
 
+    @property
+    def changes(self) -> int:
+        """A number that is another one after every change."""
+        return self._rules.changes
+
     def add(self, bindings: list[Binding]) -> None:
         self._commit([_change(one, there=True) for one in dict.fromkeys(bindings) if one not in self._rules])
 

@@ -139,6 +139,7 @@ class AccessRules:
         self._bindings: dict[Resource, dict[Binding, None]] = {}
         """In the order in which they came."""
         self._answers: dict[tuple[str, str, int, int, str], bool] = {}
+        self.changes = 0
 
     def __iter__(self) -> Iterator[Binding]:
         for bindings in self._bindings.values():
@@ -149,10 +150,14 @@ class AccessRules:
 
     def add(self, binding: Binding) -> None:
         self._bindings.setdefault(binding.resource, {})[binding] = None
-        self._answers.clear()
+        self._changed()
 
     def remove(self, binding: Binding) -> None:
         self._bindings.get(binding.resource, {}).pop(binding, None)
+        self._changed()
+
+    def _changed(self) -> None:
+        self.changes += 1
         self._answers.clear()
 
     def matching(self, wanted: Filter) -> list[Binding]:
