@@ -2,8 +2,8 @@
 
     python -m tests.support.parts lint|check|all
 
-A part that finds no tests says so and counts as done.  With CI=true and as root the two Debian packages the tests use
-are installed; elsewhere one line says what to type, and the tests that need them are skipped.
+A part that finds no tests says so and counts as done.  With CI=true and as root the Debian packages the tests use are
+installed; elsewhere one line says what to type, and the tests that need them are skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-DEBIAN_PACKAGES = ("kcat", "strace")
+DEBIAN_PACKAGES = {"kcat": "kcat", "strace": "strace", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs"}
+"""By the command that tells whether it is there. The file systems are for power cuts, which only root can make."""
 NO_TESTS_COLLECTED = 5
 
 
@@ -58,13 +59,14 @@ def tests(part: str, *options: str) -> Callable[[], bool]:
 
 
 def debian_packages() -> bool:
-    """kcat and strace are there, or a line says how to get them."""
-    missing = [name for name in DEBIAN_PACKAGES if not shutil.which(name)]
+    """All of them are there, or a line says how to get them."""
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    missing = [package for command, package in DEBIAN_PACKAGES.items() if not shutil.which(command, path=path)]
     if not missing:
-        print(f"{' and '.join(DEBIAN_PACKAGES)} are installed")
+        print(f"{', '.join(DEBIAN_PACKAGES.values())} are installed")
         return True
     if os.environ.get("CI") != "true" or os.geteuid() != 0 or not shutil.which("apt-get"):
-        print(f"what needs {' and '.join(missing)} is skipped; to have it: sudo apt-get install {' '.join(missing)}")
+        print(f"what needs {', '.join(missing)} is skipped; to have it: sudo apt-get install {' '.join(missing)}")
         return True
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (["update"], ["install", "-y", "--no-install-recommends", *missing]):

@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.broker import BrokerProcess
 from tests.torture.power import Rig
-from tests.torture.test_kills import PARTITIONS, Writer, check, read_all
+from tests.torture.test_kills import OPTIONS, PARTITIONS, Writer, check, cleaner_was_at_work, load_for_a_while, read_all
 
 CUTS = int(os.environ.get("BROKER_LITE_CUTS", "5"))
 SEED = int(os.environ.get("BROKER_LITE_SEED") or random.SystemRandom().randrange(1 << 31))
@@ -47,13 +47,7 @@ def plug(tmp_path: Path) -> Iterator[Plug]:
 
 
 def broker_on(rig: Rig, folder: Path, durability: str) -> BrokerProcess:
-    options = [
-        *("--durability", durability),
-        *("--topic", f"plain:{PARTITIONS},segment.bytes=65536"),
-        *("--topic", f"kept:{PARTITIONS},cleanup.policy=compact,segment.bytes=65536,min.cleanable.dirty.ratio=0.1"),
-        *("--set", "log.cleaner.backoff.ms=200"),
-    ]
-    broker = BrokerProcess(folder / "broker", options)
+    broker = BrokerProcess(folder / "broker", ["--durability", durability, *OPTIONS])
     broker.data = rig.mount_point / "data"
     return broker
 
@@ -65,12 +59,14 @@ def test_nothing_acknowledged_is_lost_when_the_power_goes(tmp_path: Path, plug: 
     print(f"BROKER_LITE_SEED={SEED}")
     broker = broker_on(rig, tmp_path, "fsync").start()
     writers = [Writer(broker.bootstrap, topic, n) for topic in ("plain", "kept") for n in range(PARTITIONS)]
+    interrupted = 0
     try:
         for writer in writers:
             writer.start()
         for cycle in range(CUTS):
-            time.sleep(chance.uniform(0.1, 0.6) if cycle % 4 else chance.uniform(2.5, 3.5))
+            load_for_a_while(broker.data, cycle, chance)
             broker.kill()
+            interrupted += cleaner_was_at_work(broker.data)
             rig.cut()
             broker.start()
         for writer in writers:
@@ -89,11 +85,12 @@ def test_nothing_acknowledged_is_lost_when_the_power_goes(tmp_path: Path, plug: 
         assert writer.errors == []
         check(writer, found[writer.topic][writer.partition])
     total = sum(len(writer.acknowledged) for writer in writers)
-    print(f"{CUTS} power cuts on {kind}, {total} records acknowledged, 0 lost")
+    print(f"{CUTS} power cuts on {kind}, {interrupted} of a cleaner at work, {total} records acknowledged, 0 lost")
 
 
-def test_the_rig_loses_what_was_not_synced(tmp_path: Path, plug: Plug) -> None:
-    rig = plug("ext4")
+@pytest.mark.parametrize("kind", MEGABYTES)
+def test_the_rig_loses_what_was_not_synced(tmp_path: Path, plug: Plug, kind: str) -> None:
+    rig = plug(kind)
     broker = broker_on(rig, tmp_path, "os").start()
     writer = Writer(broker.bootstrap, "plain", 0)
     try:
