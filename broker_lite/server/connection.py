@@ -432,6 +432,13 @@ async def adopt(client: socket.socket, connection: Connection, tls: Tls | None =
     if tls is None:
         await loop.connect_accepted_socket(lambda: connection, client)
     else:
-        await loop.connect_accepted_socket(
-            lambda: connection, client, ssl=tls.context, ssl_handshake_timeout=tls.handshake_seconds
-        )
+        from broker_lite.server.farewell import Farewell
+
+        farewell = Farewell(client)
+        farewell.begin()
+        try:
+            await loop.connect_accepted_socket(
+                lambda: connection, client, ssl=tls.context, ssl_handshake_timeout=tls.handshake_seconds
+            )
+        finally:
+            loop.call_later(LAST_WORDS if farewell.said else 0, farewell.end)

@@ -134,7 +134,7 @@ class Gate:
         if key == API_VERSIONS:
             return self._answer(facts, frame)
         if key != HANDSHAKE:
-            raise Malformed(f"a request with API key {key} before a log-in: use security.protocol=SASL_…")
+            raise Malformed(f"a request with API key {key} before a log-in: its security.protocol lacks SASL")
         return self._shake(facts, frame, version)
 
     def _inside_for_a_time(self, facts: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:

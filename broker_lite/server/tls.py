@@ -25,6 +25,7 @@ from broker_lite.config.key import Key
 from broker_lite.config.sources import Settings
 from broker_lite.errors import StartRefused
 from broker_lite.security.principals import ANONYMOUS, MappingRules, principal
+from broker_lite.server.farewell import Handshake
 
 log = structlog.get_logger()
 
@@ -107,6 +108,7 @@ class Tls:
 
     def _load(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.sslobject_class = Handshake
         context.minimum_version = ssl.TLSVersion.TLSv1_2 if "TLSv1.2" in self._protocols else ssl.TLSVersion.TLSv1_3
         context.maximum_version = ssl.TLSVersion.TLSv1_3 if "TLSv1.3" in self._protocols else ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE

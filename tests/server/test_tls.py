@@ -220,3 +220,28 @@ def test_stopping_waits_for_no_handshake(run: Run, folder: Path) -> None:
     server.begin_stop()
     assert server.stopped.wait(5)
     assert all(client.is_hung_up_on() for client in stalled)
+
+
+@pytest.mark.parametrize("newest", [True, False], ids=["TLSv1.3", "TLSv1.2"])
+def test_a_client_without_a_certificate_is_told_that_one_is_wanted(run: Run, folder: Path, newest: bool) -> None:
+    server = listening(run, tls(folder, ssl_client_auth="required"))
+    with pytest.raises(ssl.SSLError, match="ALERT_CERTIFICATE_REQUIRED" if newest else "ALERT_HANDSHAKE_FAILURE"):
+        told(shaken(server, folder, newest=newest))
+
+
+@pytest.mark.parametrize("newest", [True, False], ids=["TLSv1.3", "TLSv1.2"])
+def test_a_client_with_a_strangers_certificate_is_told_so(run: Run, folder: Path, tmp_path: Path, newest: bool) -> None:
+    certs.make(tmp_path, ["localhost"], client="alice")
+    server = listening(run, tls(folder, ssl_client_auth="required"))
+    context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    context.load_cert_chain(tmp_path / "client.pem")
+    if not newest:
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with pytest.raises(ssl.SSLError, match="ALERT"):
+        told(wrapped(server.client(), context))
+
+
+def test_a_client_of_an_old_tls_is_told_so(run: Run, folder: Path) -> None:
+    server = listening(run, tls(folder, ssl_enabled_protocols="TLSv1.3"))
+    with pytest.raises(ssl.SSLError, match="ALERT_PROTOCOL_VERSION"):
+        shaken(server, folder, newest=False)
