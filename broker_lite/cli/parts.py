@@ -41,7 +41,8 @@ def add_bootstrap(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--command-config",
         metavar="FILE",
-        help="Kafka's client properties: security.protocol, sasl.mechanism, sasl.jaas.config, ssl.* as PEM",
+        default=os.environ.get("BROKER_LITE_COMMAND_CONFIG") or None,
+        help="Kafka's client properties: security.protocol, sasl.*, ssl.* (default: $BROKER_LITE_COMMAND_CONFIG)",
     )
     parser.add_argument(
         "--timeout", metavar="SECONDS", type=seconds, default=10.0, help="how long to wait for an answer (default: 10)"

@@ -8,6 +8,7 @@ cancellation, cannot tell answers apart any more and is closed.
 from __future__ import annotations
 
 import os
+import ssl
 import struct
 from collections.abc import Mapping
 from typing import TypeVar
@@ -50,6 +51,8 @@ class Connection:
         self._stream = stream
         self._client_id = client_id
         self._timeout = timeout
+        self._hint = ""
+        """Added when it hangs up on us for no reason that we know."""
         self._lock = anyio.Lock()
         self._correlation_id = 0
         self._received = bytearray()
@@ -66,7 +69,11 @@ class Connection:
             raise Unreachable(f"{address} did not take the connection within {timeout:g} s") from None
         except OSError as error:
             raise Unreachable(f"cannot connect to {address}: {_reason(error)}") from None
+        except (anyio.EndOfStream, anyio.BrokenResourceError):  # in the middle of a handshake
+            raise Unreachable(f"cannot connect to {address}: {_NO_TLS}") from None
         connection = cls(stream, address, client_id, timeout)
+        if access is None:
+            connection._hint = "; if it wants TLS or a log-in, say so in the file of --command-config"
         try:
             await connection._negotiate()
             if access is not None and access.login is not None:
@@ -154,7 +161,8 @@ class Connection:
                 raise Unreachable(f"{self.address} did not answer {type(message).__name__} in {within:g} s") from None
             except (OSError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
                 await self.close()
-                raise Unreachable(f"{self.address} closed the connection on {type(message).__name__}") from error
+                why = _tls_reason(error) or self._hint
+                raise Unreachable(f"{self.address} closed the connection on {type(message).__name__}{why}") from error
             except BaseException:
                 self.closed = True
                 with anyio.CancelScope(shield=True):
@@ -221,9 +229,32 @@ def _reason(error: BaseException) -> str:
         error = error.__cause__.exceptions[0]
     elif isinstance(error.__cause__, OSError):
         error = error.__cause__
+    if isinstance(error, ssl.SSLError):
+        return _tls_reason(error).removeprefix(": ")
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+
+
+_NO_TLS = "it does not speak TLS: use security.protocol=PLAINTEXT or SASL_PLAINTEXT"
+_TLS_REASONS = {
+    "WRONG_VERSION_NUMBER": _NO_TLS,
+    "RECORD_LAYER_FAILURE": _NO_TLS,
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants to see a certificate: name one in ssl.keystore.location",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "it wants another version of TLS, or to see a certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust our certificate (ssl.keystore.location)",
+}
+
+
+def _tls_reason(error: BaseException | None) -> str:
+    """What TLS had against it, if it was that."""
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    if error is None:
+        return ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f": its certificate is not to be trusted: {error.verify_message} (ssl.truststore.location says whom to)"
+    return f": {_TLS_REASONS.get(error.reason or '', error.reason or str(error))}"
 
 
 def _name(code: int) -> str:

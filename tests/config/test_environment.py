@@ -34,7 +34,7 @@ def test_our_own_keys_need_no_second_prefix() -> None:
     [
         "KAFKA_OPTS", "KAFKA_HEAP_OPTS", "KAFKA_JMX_OPTS", "KAFKA_JMX_PORT", "KAFKA_LOG4J_LOGGERS", "KAFKA_LOG4J_OPTS",
         "KAFKA_JVM_PERFORMANCE_OPTS", "KAFKA_GC_LOG_OPTS", "KAFKA_LOG4J_ROOT_LOGLEVEL", "KAFKA_TOOLS_LOG4J_LOGLEVEL",
-        "KAFKA_VERSION", "CLUSTER_ID", "BROKER_LITE_BOOTSTRAP", "PATH", "KAFKA_PORT_9092_TCP", "KAFKA_SERVICE_HOST",
+        "KAFKA_VERSION", "CLUSTER_ID", "BROKER_LITE_BOOTSTRAP", "BROKER_LITE_COMMAND_CONFIG", "PATH", "KAFKA_PORT_9092_TCP", "KAFKA_SERVICE_HOST",
     ],
 )  # fmt: skip
 def test_variables_for_other_things_are_not_keys(variable: str) -> None:

@@ -28,6 +28,8 @@ class KafkaServer:
         self.data = folder / "data"
         self.port = free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
+        self.more_listeners = ""
+        """NAME://HOST:PORT, separated by commas, beside the plain one."""
         self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -74,12 +76,14 @@ class KafkaServer:
 
     def _properties(self) -> dict[str, str]:
         controller = free_port()
+        public = ",".join(filter(None, (f"PLAINTEXT://{self.bootstrap}", self.more_listeners)))
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "listeners": f"{public},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": public,
+            "inter.broker.listener.name": "PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "log.dirs": str(self.data),
