@@ -23,6 +23,7 @@ _WIRE_SOURCE = {
     Source.GROUP: 8,
 }
 LOGGER_SOURCE = 6
+STATIC_SOURCE = _WIRE_SOURCE[Source.FILE]
 _UNKNOWN_TYPE = 0
 _STAND_INS = {
     key.synonyms[0].name: tuple(synonym.name for synonym in key.synonyms)

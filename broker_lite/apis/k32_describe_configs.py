@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 
 from broker_lite import logs
 from broker_lite.apis.config_entries import (
     LOGGER_SOURCE,
+    STATIC_SOURCE,
     Entry,
+    Said,
     broker_entries,
     default_broker_entries,
     topic_entries,
@@ -23,7 +26,9 @@ from broker_lite.apis.config_entries import (
 from broker_lite.apis.config_resources import MALFORMED, Resource, check_node
 from broker_lite.apis.registry import Context, serves
 from broker_lite.broker.configs import EVERY_BROKER
+from broker_lite.config.broker import ADVERTISED_LISTENERS
 from broker_lite.config.key import Scope
+from broker_lite.config.listeners import format_address
 from broker_lite.errors import BrokerError, InvalidRequest, UnknownTopicOrPartition
 from broker_lite.ids import check_topic_name
 from broker_lite.wire.messages.k32_describe_configs import (
@@ -69,7 +74,7 @@ def _entries(ctx: Context, kind: int, name: str) -> Iterable[Entry]:
             return default_broker_entries(configs.get(Scope.BROKER, EVERY_BROKER))
         check_node(ctx, name, "Unexpected broker id, expected {} or empty string, but received {}", "Broker")
         both = configs.get(Scope.BROKER, EVERY_BROKER) | configs.get(Scope.BROKER, name)
-        return broker_entries(ctx.broker.settings, both)
+        return [_as_told(ctx, entry) for entry in broker_entries(ctx.broker.settings, both)]
     if kind == Resource.BROKER_LOGGER:
         if not name:
             raise InvalidRequest("Broker id must not be empty")
@@ -84,6 +89,17 @@ def _entries(ctx: Context, kind: int, name: str) -> Iterable[Entry]:
             raise InvalidRequest("Client metrics subscription name must not be empty")
         return topic_entries(configs.client_metrics(name))
     raise InvalidRequest(MALFORMED)
+
+
+def _as_told(ctx: Context, entry: Entry) -> Entry:
+    """Addresses that nobody advertised are those of the listeners; a node of Apache Kafka has them in its settings."""
+    if entry.name != ADVERTISED_LISTENERS.name or entry.source != _DEFAULT_SOURCE:
+        return entry
+    mine, node = ctx.connection.listener, ctx.advertised()
+    told = {listener.name: str(listener) for listener in ctx.broker.options.listeners}
+    told[mine] = f"{mine}://{format_address(node.host, node.port)}"
+    value = ",".join(told.values())
+    return replace(entry, value=value, source=STATIC_SOURCE, synonyms=[Said(entry.name, value, STATIC_SOURCE)])
 
 
 def level_name(level: int) -> str:

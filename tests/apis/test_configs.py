@@ -104,6 +104,19 @@ async def test_a_broker_shows_what_may_be_changed_and_what_may_not(talk: Talk) -
     assert not (await shown(talk, BROKER, "1", "message.max.bytes")).read_only
 
 
+async def test_addresses_that_nobody_advertised_are_shown_as_clients_are_told_them(talk: Talk) -> None:
+    found = await shown(talk, BROKER, "1", "advertised.listeners")
+    assert (found.value, found.config_source, found.is_default) == ("PLAINTEXT://127.0.0.1:9092", 4, False)
+    assert found.read_only
+
+
+async def test_addresses_that_were_advertised_are_shown_as_they_were_set(tmp_path: Path) -> None:
+    settings = {"advertised.listeners": "PLAINTEXT://broker.test:9092"}
+    async with talking(tmp_path, settings=settings) as talk:
+        found = await shown(talk, BROKER, "1", "advertised.listeners")
+        assert (found.value, found.config_source) == ("PLAINTEXT://broker.test:9092", 4)
+
+
 async def test_only_the_keys_that_are_asked_for_come_back(talk: Talk) -> None:
     result = await describe(talk, TOPIC, "t", "retention.ms", "nobody.knows")
     assert [config.name for config in result.configs] == ["retention.ms"]
