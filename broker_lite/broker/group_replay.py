@@ -14,6 +14,7 @@ import structlog
 
 from broker_lite.coordinator.decision import Record
 from broker_lite.coordinator.groups.coordinator import Groups
+from broker_lite.coordinator.groups.loading import CommitLoader
 from broker_lite.errors import BrokerError, Malformed
 from broker_lite.ids import Offset
 from broker_lite.partition.partition import Partition
@@ -21,12 +22,14 @@ from broker_lite.records.batch import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from broker_lite.records.control import read_marker
 from broker_lite.records.legacy import MAGIC_AT, as_batch
 from broker_lite.records.record import records_of
-from broker_lite.wire.primitives import read_varint
+from broker_lite.wire.primitives import read_unsigned_varint, read_varlong
 
 log = structlog.get_logger()
 
 BYTES_A_TURN = 256 * 1024
 NOTES_A_TURN = 2000
+MOST_NOTES = 50_000
+"""More than that are not kept apart: a dictionary that doubles stops everybody while it does."""
 _NOT_PLAIN = CONTROL | TRANSACTIONAL | 7
 """Bits of a batch's attributes that need a closer look: what they are, or a codec."""
 _COMMITS = (b"\0\0", b"\0\1")
@@ -39,6 +42,8 @@ class Replay:
         self._partition = partition
         self._now_ms = now_ms
         self._noted: dict[bytes, tuple[int, bytes | None]] = {}
+        self._after = Offset(0)
+        """The offset after the last batch of the piece at hand."""
 
     def run(self) -> Iterator[None]:
         """Yields whenever somebody else should have the loop."""
@@ -53,14 +58,15 @@ class Replay:
             except BrokerError as error:
                 log.error("groups.load_cut_short", partition=str(self._partition.tp), at=at, reason=error.message)
                 break
-            at = Offset(self._piece(data))
+            yield from self._piece(data)
+            at = self._after
             yield
         yield from self._apply_noted()
 
-    def _piece(self, data: bytes) -> int:
-        """Whole batches; returns the offset after the last."""
-        pos, after = 0, 0
-        while pos < len(data):
+    def _piece(self, data: bytes) -> Iterator[None]:
+        """Whole batches."""
+        pos, after, size = 0, 0, len(data)
+        while pos < size:
             if data[pos + MAGIC_AT] < MAGIC:
                 after, pos = self._old(data, pos)
                 continue
@@ -69,13 +75,14 @@ class Replay:
             after = base + fields[6] + 1
             self.count += fields[12]
             if fields[5] & _NOT_PLAIN:
-                for _ in self._apply_noted():
-                    pass
+                yield from self._apply_noted()
                 self._special(Batch.at(memoryview(data)[pos:stop]))
             else:
                 self._plain(data, pos + HEADER_SIZE, base, fields[12])
+                if len(self._noted) > MOST_NOTES:
+                    yield from self._apply_noted()
             pos = stop
-        return after
+        self._after = Offset(after)
 
     def _old(self, data: bytes, pos: int) -> tuple[int, int]:
         """A message from before there were batches, in a folder of a Kafka that is as old; the offset after it, too."""
@@ -86,20 +93,32 @@ class Replay:
         return batch.next_offset, stop
 
     def _plain(self, data: bytes, pos: int, base: int, count: int) -> None:
+        # Nearly every number here is one or two bytes long: those are read without a call.
         noted = self._noted
         for _ in range(count):
-            size, pos = read_varint(data, pos)
-            stop = pos + size
-            _, pos = read_varint(data, pos + 1)
-            delta, pos = read_varint(data, pos)
-            length, pos = read_varint(data, pos)
-            key = data[pos : pos + length]
-            length, pos = read_varint(data, pos + length)
-            value = None if length < 0 else data[pos : pos + length]
+            size, pos = data[pos], pos + 1
+            if size > 127:
+                size, pos = read_unsigned_varint(data, pos - 1)
+            stop = pos + (size >> 1)
+            pos += 2
+            if data[pos - 1]:
+                _, pos = read_varlong(data, pos - 1)
+            delta, pos = data[pos], pos + 1
+            if delta > 127:
+                delta, pos = read_unsigned_varint(data, pos - 1)
+            length, pos = data[pos], pos + 1
+            if length > 127:
+                length, pos = read_unsigned_varint(data, pos - 1)
+            key = data[pos : pos + (length >> 1)]
+            pos += length >> 1
+            length, pos = data[pos], pos + 1
+            if length > 127:
+                length, pos = read_unsigned_varint(data, pos - 1)
+            value = None if length & 1 else data[pos : pos + (length >> 1)]
             if key[:2] in _COMMITS:
-                noted[key] = (base + delta, value)
+                noted[key] = (base + (delta >> 1), value)
             else:
-                self._apply(key, value, base + delta, -1)
+                self._apply(key, value, base + (delta >> 1), -1)
             pos = stop
 
     def _special(self, batch: Batch) -> None:
@@ -113,8 +132,10 @@ class Replay:
             self._apply(record.key or b"", record.value, record.offset, producer_id)
 
     def _apply_noted(self) -> Iterator[None]:
+        load = CommitLoader(self._groups, now_ms=self._now_ms).load
         for number, (key, (at, value)) in enumerate(self._noted.items()):
-            self._apply(key, value, at, -1)
+            if not load(key, value, at):
+                self._apply(key, value, at, -1)
             if number % NOTES_A_TURN == 0:
                 yield
         self._noted.clear()

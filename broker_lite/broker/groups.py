@@ -11,7 +11,9 @@ because "no offset" would be a lie that makes consumers start from the wrong pla
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Awaitable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
@@ -72,6 +74,19 @@ def partition_of(name: str, count: int) -> int:
     """The partition of an internal topic that keeps a group or a transactional id."""
     number = java_hash(name)
     return 0 if number == -(2**31) else abs(number) % count
+
+
+@contextmanager
+def _nothing_is_garbage() -> Iterator[None]:
+    """What is loaded stays. A collector that walks through a million offsets, again and again, stops everybody."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.freeze()
+            gc.enable()
 
 
 class Ticket:
@@ -136,9 +151,10 @@ class GroupCoordinator:
             self._tick()
 
     async def _load(self) -> None:
-        for index in sorted(self._loading):
-            for _ in self._load_one(index):
-                await anyio.lowlevel.checkpoint()
+        with _nothing_is_garbage():
+            for index in sorted(self._loading):
+                for _ in self._load_one(index):
+                    await anyio.lowlevel.checkpoint()
         for topic in self._gone_while_loading:
             self.on_topic_deleted(topic)
         self._gone_while_loading.clear()

@@ -85,6 +85,10 @@ class Offsets:
 
     # Changes, only from records
 
+    def partitions(self, group: str, topic: str) -> dict[int, Committed]:
+        """Where the offsets of a topic go, for whoever has many of them. It is there from now on, so put one in."""
+        return self._groups.setdefault(group, {}).setdefault(topic, {})
+
     def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None, *, at: int, producer_id: int) -> None:
         if value is None:
             _discard(self._groups, key)
