@@ -19,21 +19,20 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker_lite.errors import BrokerError
 from broker_lite.pipeline import messagesets
 from broker_lite.pipeline.errors import BadRecord
-from broker_lite.pipeline.inflating import inflated
+from broker_lite.pipeline.inflating import inflated, side_by_side
 from broker_lite.pipeline.records import Fields, Lanes, Wrong, read_headers, read_records
 from broker_lite.pipeline.scan import Batches, each_kind, find_next, scan
-from broker_lite.pipeline.varints import Bytes, Ints, Mask, padded
+from broker_lite.pipeline.varints import PADDING, Bytes, Ints, Mask, padded
 from broker_lite.records.batch import HEADER_SIZE
 from broker_lite.records.compression import Codec
 from broker_lite.records.record import MAX_INFLATED
 
 __all__ = ["BATCHES", "HEADERS", "RECORDS", "Batches", "batch_rows", "find_next", "records", "scan"]
-
-GROUP_BYTES = 16 << 20
 
 HEADERS = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
 RECORDS = pa.schema(
@@ -115,24 +114,30 @@ def _payloads(batches: Batches, indexes: Ints, max_inflated: int) -> Iterator[tu
     codecs = batches.codec[indexes]
     if not codecs.any():
         start = batches.position[indexes] + HEADER_SIZE
-        yield indexes, padded(batches.buf), start, batches.position[indexes] + batches.size[indexes]
+        end = batches.position[indexes] + batches.size[indexes]
+        data = np.frombuffer(batches.buf, dtype=np.uint8)
+        # What follows the last batch in the buffer, half a batch mostly, is padding enough.
+        yield indexes, data if len(data) >= end[-1] + PADDING else padded(batches.buf), start, end
         return
-    pieces: list[bytes | memoryview] = []
-    held = begun = 0
-    for place, (index, codec) in enumerate(zip(indexes.tolist(), codecs.tolist(), strict=True)):
-        payload: bytes | memoryview = batches.bytes_of(index)[HEADER_SIZE:]
-        if codec and (len(payload) or batches.columns["count"][index]):
-            try:
-                payload = inflated(codec, payload, max_inflated)
-            except BrokerError as error:
-                raise _bad(batches, index, error.message) from None
-        pieces.append(payload)
-        held += len(payload)
-        if held >= GROUP_BYTES or place == len(indexes) - 1:
-            sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)
-            ends = np.cumsum(sizes)
-            yield indexes[begun : place + 1], padded(b"".join(pieces)), ends - sizes, ends
-            pieces, held, begun = [], 0, place + 1
+    begun = 0
+    for count, data, ends in side_by_side(_inflated(batches, indexes, codecs, max_inflated)):
+        yield indexes[begun : begun + count], data, np.concatenate([[0], ends[:-1]]), ends
+        begun += count
+
+
+def _inflated(batches: Batches, indexes: Ints, codecs: Ints, max_inflated: int) -> Iterator[bytes | memoryview]:
+    buf = batches.buf
+    begins = (batches.position[indexes] + HEADER_SIZE).tolist()
+    ends = (batches.position[indexes] + batches.size[indexes]).tolist()
+    counts = batches.columns["count"][indexes].tolist()
+    for place, (begin, end, codec, count) in enumerate(zip(begins, ends, codecs.tolist(), counts, strict=True)):
+        if not codec or (begin == end and not count):
+            yield buf[begin:end]
+            continue
+        try:
+            yield inflated(codec, buf[begin:end], max_inflated)
+        except BrokerError as error:
+            raise _bad(batches, int(indexes[place]), error.message) from None
 
 
 def _bad(batches: Batches, index: int, why: str) -> BadRecord:
@@ -195,7 +200,8 @@ def _bytes_at(buffer: pa.Buffer, at: Ints, length: Ints) -> pa.Array:
     places[1::2] = at + np.maximum(length, 0)
     whole = pa.BinaryArray.from_buffers(pa.binary(), len(places) - 1, [None, pa.py_buffer(places), buffer])
     null = length < 0
-    return whole.take(pa.array(np.arange(0, len(places), 2), mask=null if null.any() else None))
+    chosen = pa.array(np.arange(0, len(places), 2, dtype=np.int32), mask=null if null.any() else None)
+    return pc.take(whole, chosen, boundscheck=False)
 
 
 def _headers(data: Bytes, buffer: pa.Buffer, fields: Fields) -> pa.Array:

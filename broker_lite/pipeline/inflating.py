@@ -1,21 +1,34 @@
-"""Inflate in one call where it is known beforehand that the result is small, twice as fast as piece by piece.
+"""Inflate in one call where it is known beforehand that the result is small, three times as fast as piece by piece.
 
-An LZ4 block grows at most 255 times, and a zstd frame that tells its size allocates just that.  Where either could
-mean more than a few megabytes, and for everything else, the careful way is taken.
+An LZ4 block grows at most 255 times.  A zstd frame that tells its size allocates just that; one that does not (which is
+what clients write: they compress as a stream) gets room for a batch of common growth, and if that is not enough, the
+careful way is taken, as for everything else.  What makes the difference is one context for all batches: a new one
+costs more than a batch of 16 KiB.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
+from threading import local
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from broker_lite.pipeline.varints import PADDING, Bytes, Ints, padded
 from broker_lite.records.compression import Codec, inflate
 
 if TYPE_CHECKING:
     from zstandard import ZstdDecompressor
 
+GROUP_BYTES = 16 << 20
 _SMALL = 8 << 20
 _LZ4_GROWTH = 255
+_ZSTD_GROWTH = 16
+_ZSTD_ROOM = 128 << 10
+_TOLD_NOTHING = -1
+_RLE = 1
+_HAS_CHECKSUM = 4
 
 
 @cache
@@ -39,8 +52,70 @@ def inflated(codec: int, data: bytes | memoryview, max_bytes: int) -> bytes:
         import zstandard
 
         try:
-            if 0 < zstandard.frame_content_size(data) <= most:
-                return _zstd().decompress(data, allow_extra_data=False)
+            room = zstandard.frame_content_size(data)
+            if room == _TOLD_NOTHING:
+                # The library looks behind the frame only where the frame told its size.
+                alone = _frame_end(data, zstandard.frame_header_size(data)) == len(data)
+                room = min(most, max(_ZSTD_ROOM, _ZSTD_GROWTH * len(data))) if alone else 0
+            if 0 < room <= most:
+                return _zstd().decompress(data, max_output_size=room, allow_extra_data=False)
         except zstandard.ZstdError:
             return inflate(codec, data, max_bytes)
     return inflate(codec, data, max_bytes)
+
+
+def _frame_end(data: bytes | memoryview, at: int) -> int:
+    """Where the first zstd frame ends, whose blocks begin at `at`: three bytes tell of each what it is and how long."""
+    while at + 3 <= len(data):
+        head = int.from_bytes(data[at : at + 3], "little")
+        at += 3 + (1 if (head >> 1) & 3 == _RLE else head >> 3)
+        if head & 1:
+            return at + (4 if data[4] & _HAS_CHECKSUM else 0)
+    return -1
+
+
+class _Room(local):
+    """Where payloads are laid side by side, one for each thread: fresh memory for each group costs as much as inflating
+    does, because the system hands it out page by page.  What is read from it is copied before the next group."""
+
+    def __init__(self) -> None:
+        self.data: Bytes = np.empty(0, dtype=np.uint8)
+
+
+_room = _Room()
+
+
+def side_by_side(payloads: Iterable[bytes | memoryview]) -> Iterator[tuple[int, Bytes, Ints]]:
+    """(how many payloads, the array in which they lie, where each ends), at most GROUP_BYTES at a time.
+
+    The first begins at 0.  The array is good until the next group is asked for.
+    """
+    ends: list[int] = []
+    held = 0
+    room = _room.data
+    for payload in payloads:
+        size = len(payload)
+        if ends and held + size > GROUP_BYTES:
+            yield _group(room, held, ends)
+            ends, held = [], 0
+        if size > GROUP_BYTES:
+            yield 1, padded(payload), np.array([size], dtype=np.int64)
+            continue
+        if not ends:  # whoever else reads in this thread had the room in between
+            room = _enough(GROUP_BYTES + PADDING)
+        room.data[held : held + size] = payload
+        held += size
+        ends.append(held)
+    if ends:
+        yield _group(room, held, ends)
+
+
+def _enough(size: int) -> Bytes:
+    if len(_room.data) < size:
+        _room.data = np.empty(size, dtype=np.uint8)
+    return _room.data
+
+
+def _group(room: Bytes, held: int, ends: list[int]) -> tuple[int, Bytes, Ints]:
+    room[held : held + PADDING] = 0
+    return len(ends), room[: held + PADDING], np.array(ends, dtype=np.int64)

@@ -240,3 +240,52 @@ def test_one_row_a_batch_tells_everything_its_header_says() -> None:
 def test_the_decoder_needs_no_spark() -> None:
     code = "import sys; sys.modules['pyspark'] = None; import broker_lite.pipeline.arrowlog"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def streamed(data: bytes) -> bytes:
+    """A zstd frame that does not tell its size, as librdkafka and the Java client write it."""
+    import zstandard
+
+    stream = zstandard.ZstdCompressor().compressobj()
+    return stream.compress(data) + stream.flush()
+
+
+def zstd_batch(payload: bytes, *, records: int) -> bytes:
+    """A batch of so many records whose payload is what is given."""
+    whole = bytearray(build_batch([NewRecord(None, b"x")] * records, timestamp=NOW, codec=Codec.ZSTD))
+    made = whole[:61] + payload
+    made[8:12] = (len(made) - 12).to_bytes(4, "big")
+    return bytes(sealed(made))
+
+
+@pytest.mark.parametrize("value", [b"short", b"\0" * 3_000_000, bytes(range(256)) * 4000], ids=["short", "zeros", "1M"])
+def test_a_frame_that_does_not_tell_its_size_is_read_whole_however_much_it_grows(value: bytes) -> None:
+    plain = build_batch([NewRecord(b"k", value)] * 3, timestamp=NOW)
+    data = zstd_batch(streamed(plain[61:]), records=3)
+    assert rows(data * 50) == rows(plain * 50)
+    two_frames = zstd_batch(streamed(plain[61:80]) + streamed(plain[80:]), records=3)
+    assert rows(two_frames) == rows(plain)
+    for wrong in (
+        streamed(plain[61:])[:-4],
+        streamed(plain[61:]) + b"behind",
+        streamed(plain[61:]) + streamed(b"more"),
+    ):
+        with pytest.raises(BadRecord):
+            rows(zstd_batch(wrong, records=3))
+
+
+def test_two_readers_in_one_thread_do_not_disturb_each_other() -> None:
+    def numbered(letter: bytes) -> bytes:
+        return b"".join(
+            build_batch([NewRecord(None, letter * 400_000)], timestamp=NOW, codec=Codec.LZ4, base_offset=at)
+            for at in range(60)
+        )
+
+    readers = {letter: records(scan(numbered(letter), "x.log")) for letter in (b"a", b"b")}
+    seen: dict[bytes, list[pa.RecordBatch]] = {b"a": [], b"b": []}
+    for pair in zip(*readers.values(), strict=True):
+        for letter, found in zip(readers, pair, strict=True):
+            seen[letter].append(found)
+    for letter, groups in seen.items():
+        assert len(groups) > 1
+        assert {value for group in groups for value in group["value"].to_pylist()} == {letter * 400_000}
