@@ -18,6 +18,7 @@ from collections import Counter
 from broker_lite.apis.config_entries import topic_entries
 from broker_lite.apis.registry import Context, serves
 from broker_lite.apis.watch import mutate
+from broker_lite.broker.topics import NewTopic, folded
 from broker_lite.config import broker as keys
 from broker_lite.config.sources import TopicSettings
 from broker_lite.errors import (
@@ -28,6 +29,7 @@ from broker_lite.errors import (
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
     InvalidRequest,
+    InvalidTopic,
     PolicyViolation,
     refusal,
 )
@@ -50,34 +52,53 @@ Shown = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
 
 @serves(CreateTopicsRequest, versions="0-7")
 def create_topics(ctx: Context, req: CreateTopicsRequest) -> CreateTopicsResponse:
+    """Each is checked by itself; those that may be made are made together, by one entry in the journal."""
     named = Counter(topic.name for topic in req.topics)
     shown: Shown = {}
-    results = [
-        _create(ctx, req, topic, shown, twice=named[topic.name] > 1)
-        for topic in {topic.name: topic for topic in req.topics}.values()
-    ]
-    return CreateTopicsResponse(topics=results)
+    results: dict[str, CreatableTopicResult] = {}
+    wanted: dict[str, NewTopic] = {}
+    for asked in {topic.name: topic for topic in req.topics}.values():
+        try:
+            new, settings = _check(ctx, req, asked, wanted, twice=named[asked.name] > 1)
+        except BrokerError as error:
+            results[asked.name] = _refused(asked.name, error)
+        else:
+            results[new.name] = _result(new.name, new_topic_id(), new.partitions, _shown(ctx, settings, shown))
+            wanted[folded(new.name)] = new
+    if wanted and not req.validate_only:
+        _create(ctx, list(wanted.values()), results)
+    return CreateTopicsResponse(topics=list(results.values()))
 
 
-def _create(
-    ctx: Context, req: CreateTopicsRequest, asked: CreatableTopic, shown: Shown, *, twice: bool
-) -> CreatableTopicResult:
-    topics = ctx.broker.topics
-    try:
-        if req.timeout_ms <= 0:
-            raise refusal(ErrorCode.REQUEST_TIMED_OUT, "the request's time was over before it began")
-        if twice:
-            raise InvalidRequest("Duplicate topic name.")
-        configs = _configs(asked)
-        count = _partition_count(ctx, asked)
-        settings = topics.check_new(asked.name, count, configs)
-        if req.validate_only:
-            return _result(asked.name, new_topic_id(), count, _shown(ctx, settings, shown))
+def _check(
+    ctx: Context, req: CreateTopicsRequest, asked: CreatableTopic, wanted: dict[str, NewTopic], *, twice: bool
+) -> tuple[NewTopic, TopicSettings]:
+    if req.timeout_ms <= 0:
+        raise refusal(ErrorCode.REQUEST_TIMED_OUT, "the request's time was over before it began")
+    if twice:
+        raise InvalidRequest("Duplicate topic name.")
+    configs = _configs(asked)
+    count = _partition_count(ctx, asked)
+    settings = ctx.broker.topics.check_new(asked.name, count, configs)
+    twin = wanted.get(folded(asked.name))
+    if twin is not None:
+        raise InvalidTopic(f"Topic '{asked.name}' collides with existing topic: {twin.name}")
+    if not req.validate_only:
         mutate(ctx, count, strict_from=_FIRST_WITH_STRICT_QUOTA)
-        topic = topics.create(asked.name, count, configs)
+    return NewTopic(asked.name, count, configs), settings
+
+
+def _create(ctx: Context, wanted: list[NewTopic], results: dict[str, CreatableTopicResult]) -> None:
+    try:
+        for topic in ctx.broker.topics.create_all(wanted):
+            results[topic.name].topic_id = topic.id
     except BrokerError as error:
-        return CreatableTopicResult(name=asked.name, error_code=error.code, error_message=error.message, configs=[])
-    return _result(asked.name, topic.id, count, _shown(ctx, settings, shown))
+        for new in wanted:
+            results[new.name] = _refused(new.name, error)
+
+
+def _refused(name: str, error: BrokerError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message, configs=[])
 
 
 def _configs(asked: CreatableTopic) -> dict[str, str]:

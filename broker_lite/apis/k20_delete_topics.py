@@ -49,23 +49,34 @@ def delete_topics(ctx: Context, req: DeleteTopicsRequest) -> DeleteTopicsRespons
         return DeleteTopicsResponse(responses=[_refused(state, error) for state in asked])
     times = Counter((state.name, state.topic_id) for state in asked)
     once = {(state.name, state.topic_id): state for state in asked}
-    return DeleteTopicsResponse(responses=[_delete(ctx, req, state, times[key]) for key, state in once.items()])
+    results: list[DeletableTopicResult] = []
+    found: dict[str, Topic] = {}
+    for key, state in once.items():
+        try:
+            topic = _check(ctx, req, state, times[key])
+        except BrokerError as error:
+            results.append(_refused(state, error))
+        else:
+            results.append(DeletableTopicResult(name=topic.name, topic_id=topic.id))
+            found[topic.name] = topic
+    if found:
+        try:
+            ctx.broker.delete_topics(list(found.values()))
+        except BrokerError as error:
+            results = [one if one.error_code else _refused(one, error) for one in results]
+    return DeleteTopicsResponse(responses=results)
 
 
-def _delete(ctx: Context, req: DeleteTopicsRequest, state: DeleteTopicState, times: int) -> DeletableTopicResult:
-    try:
-        if req.timeout_ms <= 0:
-            raise refusal(ErrorCode.REQUEST_TIMED_OUT, "the request's time was over before it began")
-        topic = _find(ctx, state)
-        if times > 1:
-            raise InvalidRequest("Duplicate topic name." if state.name is not None else "Duplicate topic id.")
-        if topic.is_internal:
-            raise InvalidRequest(f"{topic.name} is kept by the broker itself and cannot be deleted")
-        mutate(ctx, topic.partition_count, strict_from=_FIRST_WITH_STRICT_QUOTA)
-        ctx.broker.delete_topic(topic)
-    except BrokerError as error:
-        return _refused(state, error)
-    return DeletableTopicResult(name=topic.name, topic_id=topic.id)
+def _check(ctx: Context, req: DeleteTopicsRequest, state: DeleteTopicState, times: int) -> Topic:
+    if req.timeout_ms <= 0:
+        raise refusal(ErrorCode.REQUEST_TIMED_OUT, "the request's time was over before it began")
+    topic = _find(ctx, state)
+    if times > 1:
+        raise InvalidRequest("Duplicate topic name." if state.name is not None else "Duplicate topic id.")
+    if topic.is_internal:
+        raise InvalidRequest(f"{topic.name} is kept by the broker itself and cannot be deleted")
+    mutate(ctx, topic.partition_count, strict_from=_FIRST_WITH_STRICT_QUOTA)
+    return topic
 
 
 def _find(ctx: Context, state: DeleteTopicState) -> Topic:
@@ -84,7 +95,7 @@ def _find(ctx: Context, state: DeleteTopicState) -> Topic:
     return by_name
 
 
-def _refused(state: DeleteTopicState, error: BrokerError) -> DeletableTopicResult:
+def _refused(state: DeleteTopicState | DeletableTopicResult, error: BrokerError) -> DeletableTopicResult:
     return DeletableTopicResult(
         name=state.name, topic_id=state.topic_id, error_code=error.code, error_message=error.message
     )

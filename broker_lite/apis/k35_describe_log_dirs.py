@@ -28,14 +28,14 @@ from broker_lite.wire.messages.k35_describe_log_dirs import (
 def describe_log_dirs(ctx: Context, req: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     wanted = None if req.topics is None else _wanted(req.topics)
     found: dict[str, list[DescribeLogDirsPartition]] = {}
-    for partition in ctx.broker.topics.open_partitions():
-        topic, index = partition.tp
-        if wanted is None or (topic, index) in wanted:
-            found.setdefault(topic, []).append(
-                DescribeLogDirsPartition(
-                    partition_index=index, partition_size=partition.log.size_bytes, offset_lag=0, is_future_key=False
-                )
-            )
+    for topic in ctx.broker.topics:
+        parts = [
+            DescribeLogDirsPartition(partition_index=index, partition_size=size, offset_lag=0, is_future_key=False)
+            for index, size in ctx.broker.topics.sizes(topic)
+            if wanted is None or (topic.name, index) in wanted
+        ]
+        if parts:
+            found[topic.name] = parts
     folder = ctx.broker.folder.path.absolute()
     total, usable = (-1, -1) if ctx.broker.options.durability is Durability.MEMORY else _disk(folder)
     result = DescribeLogDirsResult(

@@ -253,6 +253,8 @@ class Registry:
             else:
                 response = handle(ctx, request)
             if type(response) is route.response or response is NO_REPLY:
+                if broker.settling.unsettled:
+                    return _wait(route, ctx, request, _now(response))
                 return _reply(route, ctx, response)
             assert isinstance(response, Awaitable), f"{route.served.name} was answered with {type(response)}"
             return _wait(route, ctx, request, response)
@@ -315,9 +317,16 @@ def _permitted(served: Served) -> Handler[object]:
     return permitted
 
 
+async def _now(response: object) -> object:
+    return response
+
+
 async def _wait(route: _Route, ctx: Context, request: object, waits: Awaitable[object]) -> Answer:
     try:
-        return _reply(route, ctx, await waits)
+        response = await waits
+        if ctx.broker.settling.unsettled:
+            await ctx.broker.settling.settled()
+        return _reply(route, ctx, response)
     except Malformed:
         raise
     except Exception as error:
@@ -329,7 +338,11 @@ async def _later(route: _Route, handle: Handler[object], ctx: Context, request: 
     await watch.sit_out(ctx, seconds)
     try:
         response = watch.timed(handle, ctx, request)
-        return _reply(route, ctx, await response if isinstance(response, Awaitable) else response)
+        if isinstance(response, Awaitable):
+            response = await response
+        if ctx.broker.settling.unsettled:
+            await ctx.broker.settling.settled()
+        return _reply(route, ctx, response)
     except Malformed:
         raise
     except Exception as error:

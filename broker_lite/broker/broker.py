@@ -32,6 +32,8 @@ from broker_lite.broker.producer_ids import ProducerIds
 from broker_lite.broker.purgatory import Purgatory
 from broker_lite.broker.quotas import KIND as QUOTA
 from broker_lite.broker.quotas import Quotas
+from broker_lite.broker.removal import Removal
+from broker_lite.broker.settling import Settling
 from broker_lite.broker.telemetry import Telemetry
 from broker_lite.broker.topics import DELETED, TOPIC, Topic, Topics
 from broker_lite.broker.transactions import Transactions
@@ -67,6 +69,7 @@ class Broker:
         self.flusher = Flusher(self.purgatory, tasks, active=options.durability is Durability.FSYNC)
         self.fetch_sessions = FetchSessions(self.settings.get(keys.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS))
         self._journal = Journal.open(folder.path, folder.disk, now_ms=clock.now_ms(), sync=self.flusher.active)
+        self.settling = Settling(self._journal, tasks)
         self.producer_ids = ProducerIds(self._write)
         self.topics = Topics(Partitions(folder, self.settings, options.durability, clock), self._write, self.settings)
         self.configs = Configs(self.settings, self.node_id, self._write)
@@ -83,6 +86,7 @@ class Broker:
         self.groups = GroupCoordinator(self)
         self.transactions = Transactions(self)
         self.upkeep = Upkeep(self)
+        self.removal = Removal(self.topics)
 
     # ---- life
 
@@ -100,6 +104,7 @@ class Broker:
                 await broker.transactions.finish_prepared()
                 tasks.start_soon(broker.groups.run)
                 tasks.start_soon(broker.upkeep.run)
+                tasks.start_soon(broker.removal.run)
                 yield broker
                 tasks.cancel_scope.cancel()
             clean = broker._close()
@@ -132,6 +137,7 @@ class Broker:
         for asked in self.options.topics:
             self._make_at_start(asked)
         self.folder.checkpoint(self.topics.open_partitions(), sync=self.flusher.active)
+        self._journal.sync = False  # from now on there is somebody who waits: see `settling`
 
     def _make_at_start(self, asked: TopicAtStart) -> None:
         if self.topics.get(asked.name) is None:
@@ -213,13 +219,19 @@ class Broker:
         }
 
     def delete_topic(self, topic: Topic) -> None:
-        self.topics.delete(topic)
-        self.groups.on_topic_deleted(topic.name)
-        for tp in topic.partitions():
-            self.purgatory.wake(tp)
+        self.delete_topics([topic])
+
+    def delete_topics(self, topics: list[Topic]) -> None:
+        self.topics.delete_all(topics)
+        for topic in topics:
+            self.groups.on_topic_deleted(topic.name)
+            for tp in topic.partitions():
+                self.purgatory.wake(tp)
 
     def _write(self, changes: list[Change]) -> None:
         self._journal.write(changes, self.clock.now_ms())
+        if self.flusher.active and not self._journal.sync:
+            self.settling.kick()
 
     def _reconfigure(self, scope: Scope, name: str) -> None:
         if scope is Scope.BROKER:

@@ -24,6 +24,7 @@ from broker_lite.errors import StartRefused, StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.log.disk import Disk
 from broker_lite.log.log import Log, LogSettings
+from broker_lite.log.sync import SyncJob
 from broker_lite.records.batch import Batch
 from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.records.record import records_of
@@ -52,7 +53,8 @@ class Journal:
     def __init__(self, log: Log, disk: Disk, *, sync: bool) -> None:
         self._log = log
         self._disk = disk
-        self._sync = sync
+        self.sync = sync
+        """A write returns when the disk has it; else it is for somebody else to see to that."""
         self._live: dict[bytes, bytes] = {}
         """What is true now, as it was written."""
         self._written = 0
@@ -79,7 +81,7 @@ class Journal:
         """All of `changes` or, if the disk refuses, none. Durable on return as far as the durability mode promises."""
         records = [NewRecord(key=_dump([change.kind, change.name]), value=_value(change)) for change in changes]
         self._append(records, now_ms)
-        if self._sync:
+        if self.sync:
             self._log.flush()
         for record in records:
             assert record.key is not None
@@ -115,6 +117,28 @@ class Journal:
     @property
     def end(self) -> int:
         return self._log.end
+
+    @property
+    def synced_to(self) -> int:
+        return self._log.recovery_point
+
+    @property
+    def offline(self) -> str:
+        return self._log.offline
+
+    def check_online(self) -> None:
+        if self._log.offline:
+            raise StorageFailed(self._log.offline)
+
+    def go_offline(self, reason: str) -> None:
+        self._log.go_offline(reason)
+
+    def unsynced(self) -> SyncJob | None:
+        """What a thread has to do so that everything written is safe; then tell `synced`."""
+        return self._log.unflushed()
+
+    def synced(self, upto: Offset) -> None:
+        self._log.flushed(upto)
 
     def close(self) -> None:
         self._log.close(clean=True)

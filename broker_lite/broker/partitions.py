@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from pathlib import Path
+
 from broker_lite.broker.data_folder import DataFolder
 from broker_lite.broker.recovery import RecoveryNews
 from broker_lite.clock import Clock
@@ -9,6 +12,7 @@ from broker_lite.config import broker as keys
 from broker_lite.config import topic as topic_keys
 from broker_lite.config.sources import Settings, TopicSettings
 from broker_lite.config.start import Durability
+from broker_lite.errors import StorageFailed
 from broker_lite.ids import Offset, TopicId, TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.log import LogSettings
@@ -71,14 +75,17 @@ class Partitions:
         self._settings = settings
         self._durability = durability
         self._clock = clock
+        self._retired: deque[Path] = deque()
+        self._stuck = ""
+        """Why something that was deleted is still there."""
         self._news = RecoveryNews(folder.disk, clock)
         self._cleaned = checkpoints.read_offsets(folder.disk, folder.path / layout.CLEANED_UP_TO)
 
     def settings_for(self, topic: TopicSettings) -> PartitionSettings:
         return partition_settings(topic, self._settings, self._durability)
 
-    def has(self, tp: TopicPartition) -> bool:
-        return self._folder.disk.exists(self._folder.path / str(tp))
+    def present(self) -> set[str]:
+        return set(self._folder.disk.list(self._folder.path))
 
     def open(self, tp: TopicPartition, topic_id: TopicId, settings: TopicSettings) -> Partition:
         folder = self._folder
@@ -101,17 +108,48 @@ class Partitions:
             log_start=None if start is None else Offset(start),
             high_watermark=None if high is None else Offset(high),
             now_ms=self._clock.now_ms(),
+            make=False,
         )
         self._news.after(tp, partition.log)
         return partition
 
-    def remove(self, tp: TopicPartition, topic_id: TopicId, partition: Partition | None) -> None:
-        """The partition's folder and all in it, unless a younger topic of the same name has taken its place."""
+    def retire(self, tp: TopicPartition, topic_id: TopicId, partition: Partition | None) -> None:
+        """The folder gets the name that Kafka gives to one that is to be deleted, unless a younger topic has it."""
         folder = self._folder
-        if partition is not None:
-            partition.close(clean=False)
-        path = folder.path / str(tp)
-        if folder.disk.exists(path) and checkpoints.read_partition_metadata(folder.disk, path) in (topic_id, None):
-            folder.disk.remove_tree(path)
+        path, away = folder.path / str(tp), folder.path / layout.deleted_folder_name(tp, topic_id)
+        try:
+            if partition is not None:
+                partition.close(clean=False)
+            if self._is_of(path, topic_id, partition):
+                folder.disk.rename(path, away)
+                self._retired.append(away)
+            elif partition is None and folder.disk.exists(away):  # the last run came no further
+                self._retired.append(away)
+        except OSError as error:
+            self._stuck = f"{path.name} cannot be moved out of the way: {error}"
         for offsets in (folder.recovery_points, folder.log_starts, folder.high_watermarks):
             offsets.pop(tp, None)
+
+    def _is_of(self, path: Path, topic_id: TopicId, partition: Partition | None) -> bool:
+        """Whether there is a folder, and no other topic's."""
+        if partition is not None:
+            return not partition.log.missing
+        disk = self._folder.disk
+        return disk.exists(path) and checkpoints.read_partition_metadata(disk, path) in (topic_id, None)
+
+    def clear_away(self, at_most: int) -> bool:
+        """StorageFailed if something cannot be removed; then the next start has to do it."""
+        disk = self._folder.disk
+        try:
+            for _ in range(min(at_most, len(self._retired))):
+                if disk.exists(path := self._retired.popleft()):
+                    disk.remove_tree(path)
+            if self._retired:
+                return False
+            if self._durability is Durability.FSYNC:
+                disk.sync_dir(self._folder.path)  # a folder that came back would be taken for a topic
+        except OSError as error:
+            self._stuck = f"a deleted partition cannot be removed: {error}"
+        if self._stuck:
+            raise StorageFailed(self._stuck)
+        return True

@@ -1,13 +1,14 @@
 """The catalogue of topics: which there are, what they are configured to, and their partitions.
 
-Every change is decided here, journalled, then applied; a restart applies the journal again.  Folders follow the
-journal: a topic's folders are made (again, if need be) when it is applied, and a deleted topic stays in the journal as
-`deleted` until its last folder is gone, so that a crash in the middle of a deletion leaves nothing behind.
+Every change is decided here, journalled, then applied; a restart applies the journal again.  All that one request
+changes is one entry of the journal.  Folders follow the journal: a partition's folder is made when the first batch is
+written to it, until then there is nothing but the journal's word, and a deleted topic stays in the journal as `deleted`
+until its last folder is gone, so that a crash in the middle of a deletion leaves nothing behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from broker_lite.config.sources import Settings, TopicSettings, topic_config
 from broker_lite.errors import (
     InvalidPartitions,
     InvalidTopic,
+    StorageFailed,
     TopicAlreadyExists,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -37,6 +39,8 @@ log = structlog.get_logger()
 
 TOPIC = "topic"
 DELETED = "deleted"
+A_FEW = 100
+"""Folders that are removed at a time."""
 
 
 @dataclass(slots=True)
@@ -56,16 +60,31 @@ class Topic:
         return [TopicPartition(self.name, index) for index in range(self.partition_count)]
 
 
+@dataclass(slots=True, frozen=True)
+class NewTopic:
+    name: str
+    partitions: int
+    configs: Mapping[str, str]
+
+
 class Folders(Protocol):
-    """Where partitions live; see `broker.folders`."""
+    """Where partitions live; see `broker.partitions`."""
 
     def settings_for(self, topic: TopicSettings) -> PartitionSettings: ...
 
-    def has(self, tp: TopicPartition) -> bool: ...
+    def present(self) -> set[str]:
+        """The names of all folders."""
+        ...
 
     def open(self, tp: TopicPartition, topic_id: TopicId, settings: TopicSettings) -> Partition: ...
 
-    def remove(self, tp: TopicPartition, topic_id: TopicId, partition: Partition | None) -> None: ...
+    def retire(self, tp: TopicPartition, topic_id: TopicId, partition: Partition | None) -> None:
+        """Out of the way, so that a new topic may have the name."""
+        ...
+
+    def clear_away(self, at_most: int) -> bool:
+        """Remove so many of those that were retired, for good. True: all are gone. A thread may do it."""
+        ...
 
 
 class Topics:
@@ -86,7 +105,10 @@ class Topics:
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._deleted: dict[TopicId, tuple[str, int]] = {}
         """Topics that are gone but whose folders may not be."""
+        self.on_deleted: Callable[[], None] = self.remove_deleted
+        """Told that there are folders to remove; whoever has a thread to do it in may take this over."""
         self._loading = True
+        self.clear_away = folders.clear_away
 
     # ---- looking
 
@@ -113,7 +135,7 @@ class Topics:
         known = self._by_name.get(topic)
         if known is None or not 0 <= index < known.partition_count:
             raise UnknownTopicOrPartition(f"there is no partition {topic[:249]}-{index}")
-        # Partitions of internal topics are made when the first group or transaction needs them.
+        # Nobody has asked for it since the start, and nothing was ever written to it.
         return self._open(known, index)
 
     def partition_by_id(self, topic_id: TopicId, index: int) -> Partition:
@@ -125,6 +147,12 @@ class Topics:
     def leader_epoch(self, topic: Topic, index: int) -> int:
         partition = self._partitions.get((topic.name, index))
         return 0 if partition is None else partition.leader_epoch
+
+    def sizes(self, topic: Topic) -> Iterator[tuple[int, int]]:
+        """Each partition and how many bytes it has."""
+        for index in range(topic.partition_count):
+            partition = self._partitions.get((topic.name, index))
+            yield index, 0 if partition is None else partition.log.size_bytes
 
     def open_partitions(self) -> Iterable[Partition]:
         return self._partitions.values()
@@ -145,8 +173,12 @@ class Topics:
 
     def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         self.check_new(name, partitions, configs)
-        self._commit([_topic_change(name, new_topic_id(), partitions, configs)])
-        return self._by_name[name]
+        return self.create_all([NewTopic(name, partitions, configs)])[0]
+
+    def create_all(self, wanted: Sequence[NewTopic]) -> list[Topic]:
+        """Topics that `check_new` has accepted, no two of one name: all of them or, if the disk refuses, none."""
+        self._commit([_topic_change(one.name, new_topic_id(), one.partitions, one.configs) for one in wanted])
+        return [self._by_name[one.name] for one in wanted]
 
     def add_partitions(self, topic: Topic, total: int) -> None:
         self._commit([_topic_change(topic.name, topic.id, total, topic.configs)])
@@ -156,9 +188,18 @@ class Topics:
         self._commit([_topic_change(topic.name, topic.id, topic.partition_count, configs)])
 
     def delete(self, topic: Topic) -> None:
-        gone: dict[str, Json] = {"name": topic.name, "partitions": topic.partition_count}
-        self._commit([Change(TOPIC, topic.name, None), Change(DELETED, format_topic_id(topic.id), gone)])
-        self.remove_deleted()
+        self.delete_all([topic])
+
+    def delete_all(self, topics: Sequence[Topic]) -> None:
+        """All of them or, if the disk refuses, none. Their folders go soon."""
+        changes: list[Change] = []
+        for topic in topics:
+            gone: dict[str, Json] = {"name": topic.name, "partitions": topic.partition_count}
+            changes += [Change(TOPIC, topic.name, None), Change(DELETED, format_topic_id(topic.id), gone)]
+        self._commit(changes)
+        for topic in topics:
+            self._retire(topic.id, topic.name, topic.partition_count)
+        self.on_deleted()
 
     def _commit(self, changes: list[Change]) -> None:
         self._write(changes)
@@ -167,7 +208,7 @@ class Topics:
 
     def _colliding(self, name: str) -> str | None:
         """Kafka's metric names do not tell '.' from '_', so it refuses the second of two names that differ in these."""
-        return self._by_folded_name.get(name.replace(".", "_"))
+        return self._by_folded_name.get(folded(name))
 
     # ---- applying
 
@@ -189,10 +230,9 @@ class Topics:
         topic = Topic(name, parse_topic_id(topic_id), partitions, texts, TopicSettings(texts, self._settings))
         self._by_name[name] = topic
         self._by_id[topic.id] = topic
-        self._by_folded_name[name.replace(".", "_")] = name
+        self._by_folded_name[folded(name)] = name
         if not self._loading:
             self._reconfigure(topic)
-            self._open_all(topic)
 
     def reconfigure(self) -> None:
         """The broker's settings have changed, and with them those of every topic that says nothing itself."""
@@ -220,39 +260,60 @@ class Topics:
         topic = self._by_name.pop(name, None)
         if topic is not None:
             del self._by_id[topic.id]
-            del self._by_folded_name[name.replace(".", "_")]
+            del self._by_folded_name[folded(name)]
+
+    def _retire(self, topic_id: TopicId, name: str, count: int) -> None:
+        for index in range(count):
+            partition = self._partitions.get((name, index))
+            if partition is not None and partition.topic_id != topic_id:
+                partition = None  # of a younger topic that has the name now
+            elif partition is not None:
+                del self._partitions[name, index]
+            self._folders.retire(TopicPartition(name, index), topic_id, partition)
 
     def remove_deleted(self) -> None:
         """Remove the folders of deleted topics, then forget them."""
-        for topic_id, (name, count) in list(self._deleted.items()):
-            for index in range(count):
-                partition = self._partitions.get((name, index))
-                if partition is not None and partition.topic_id != topic_id:
-                    partition = None
-                else:
-                    self._partitions.pop((name, index), None)
-                self._folders.remove(TopicPartition(name, index), topic_id, partition)
-            self._commit([Change(DELETED, format_topic_id(topic_id), None)])
+        gone = self.deleted
+        try:
+            while gone and not self.clear_away(A_FEW):
+                pass
+        except StorageFailed as error:
+            log.error("topics.not_removed", topics=len(gone), reason=error.message)
+        else:
+            self.forget_deleted(gone)
+
+    @property
+    def deleted(self) -> list[TopicId]:
+        return list(self._deleted)
+
+    def forget_deleted(self, gone: Sequence[TopicId]) -> None:
+        """The folders of these are gone for good."""
+        if gone:
+            self._commit([Change(DELETED, format_topic_id(topic_id), None) for topic_id in gone])
 
     def open_all(self) -> None:
-        """After the journal was replayed: make or open every partition's folder."""
+        """After the journal was replayed: open every partition that has a folder, and finish what was being deleted."""
         self._loading = False
+        for topic_id, (name, count) in self._deleted.items():
+            self._retire(topic_id, name, count)
         self.remove_deleted()
+        present = self._folders.present()
         for topic in self:
-            self._open_all(topic)
-
-    def _open_all(self, topic: Topic) -> None:
-        for index in range(topic.partition_count):
-            if (topic.name, index) not in self._partitions:
-                tp = TopicPartition(topic.name, index)
-                if not topic.is_internal or self._folders.has(tp):
+            for index in range(topic.partition_count):
+                if str(TopicPartition(topic.name, index)) in present:
                     self._open(topic, index)
 
     def _open(self, topic: Topic, index: int) -> Partition:
         partition = self._folders.open(TopicPartition(topic.name, index), topic.id, topic.settings)
         self._partitions[topic.name, index] = partition
-        self.version += 1  # it has a new leader epoch
+        if partition.leader_epoch:
+            self.version += 1
         return partition
+
+
+def folded(name: str) -> str:
+    """Names that have this in common collide."""
+    return name.replace(".", "_")
 
 
 def _topic_change(name: str, topic_id: TopicId, partitions: int, configs: Mapping[str, str]) -> Change:

@@ -286,7 +286,12 @@ class RealDisk:
         path.unlink(missing_ok=True)
 
     def remove_tree(self, path: Path) -> None:
-        shutil.rmtree(path)
+        try:  # a partition has no folders in it, and this takes a third of the time
+            for name in os.listdir(path):
+                os.unlink(path / name)
+            os.rmdir(path)
+        except (IsADirectoryError, PermissionError):
+            shutil.rmtree(path)
 
     def list(self, path: Path) -> list[str]:
         return os.listdir(path)

@@ -58,6 +58,7 @@ MAX_RELATIVE = 2**31 - 1
 """An index stores offsets relative to its segment's base in four signed bytes."""
 
 _SEGMENT = re.compile(r"(\d{20})(\.[a-z]+)")
+_LONGEST_NAME = 255
 _PARTITION_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(0|[1-9]\d{0,8})")
 
 
@@ -81,6 +82,12 @@ def parse_folder_name(name: str) -> TopicPartition | None:
     if not found or found[1] == "__cluster_metadata":
         return None
     return TopicPartition(found[1], int(found[2]))
+
+
+def deleted_folder_name(tp: TopicPartition, topic_id: TopicId) -> str:
+    """As Kafka calls a folder that is about to go: it ends in `-delete`, and is no longer than a name may be."""
+    end = f"-{tp.partition}.{topic_id.hex()}-delete"
+    return tp.topic[: _LONGEST_NAME - len(end)] + end
 
 
 # --- indexes ------------------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from pathlib import Path
 
 from broker_lite.errors import CorruptMessage, OffsetOutOfRange, StorageFailed
 from broker_lite.ids import Offset
-from broker_lite.log import layout
 from broker_lite.log.aborted import AbortedIndex, AbortedTxn
 from broker_lite.log.disk import Disk
 from broker_lite.log.epochs import LeaderEpochs
@@ -64,6 +63,8 @@ class Log:
         "epochs",
         "graveyard",
         "held",
+        "missing",
+        "on_make",
         "on_roll",
         "path",
         "recovered",
@@ -72,7 +73,7 @@ class Log:
         "start",
     )
 
-    def __init__(self, path: Path, disk: Disk, settings: LogSettings, opened: Opened, *, new: bool) -> None:
+    def __init__(self, path: Path, disk: Disk, settings: LogSettings, opened: Opened) -> None:
         self.path = path
         self.disk = disk
         self.settings = settings
@@ -82,6 +83,8 @@ class Log:
         self.aborted = AbortedIndex(disk, path, self._segment_base)
         self.on_roll: Callable[[Offset], None] | None = None
         """Told the new segment's first offset, before there is one: the moment for a snapshot."""
+        self.on_make: Callable[[], None] | None = None
+        """Called when the folder was made, which is when the first batch comes."""
         self.graveyard = Graveyard(disk, path)
         self.held = False
         """Somebody works on sealed segments: none of them goes away until `let_go`."""
@@ -91,7 +94,9 @@ class Log:
         self.end = Offset(self._active.next_offset)
         self.recovery_point = self.start
         self._offline = "" if opened.report.damage is None else str(opened.report.damage)
-        self._new_files = new
+        self.missing = opened.missing
+        """Nothing was ever written, so there is no folder yet."""
+        self._new_files = opened.new
         self._recent: dict[int, int] = {}
         self._before: dict[int, int] = {}
         self._finder = Finder(opened.segments)
@@ -107,11 +112,11 @@ class Log:
         recovery_point: Offset | None,
         log_start: Offset | None,
         now_ms: int,
+        make: bool = True,
     ) -> Log:
-        """`clean`: the last run ended with `close(clean=True)` and nothing has happened since."""
+        """`clean`: the last run ended with `close(clean=True)` and nothing has happened since.
+        Not `make`: a folder that is missing is made when there is something to put into it."""
         try:
-            new = not disk.exists(path)
-            disk.mkdir(path)
             opened = open_segments(
                 disk,
                 path,
@@ -120,10 +125,10 @@ class Log:
                 log_start=log_start,
                 interval=settings.index_interval_bytes,
                 now_ms=now_ms,
+                make=make,
             )
-            log = cls(path, disk, settings, opened, new=new)
-            names = map(layout.parse_file_name, disk.list(path))
-            log.aborted.load([name[0] for name in names if name and name[1] == layout.TXN_INDEX])
+            log = cls(path, disk, settings, opened)
+            log.aborted.load(opened.aborted)
             log._settle(recovery_point, log_start, now_ms)
         except OSError as error:
             raise StorageFailed(f"cannot open {path}: {error}") from error
@@ -147,6 +152,8 @@ class Log:
         """`batch` is now in the log at `base`, or StorageFailed is raised and it is not."""
         if self._offline:
             raise StorageFailed(self._offline)
+        if self.missing:
+            self._make()
         assert base >= self.end, f"{base=} {self.end=}"
         active, size = self._active, batch.size
         last = base + batch.last_offset_delta
@@ -166,6 +173,19 @@ class Log:
             self._before = recent
             self._recent = recent = {}
         recent[base] = position
+
+    def _make(self) -> None:
+        """The folder. Most partitions of a large catalogue are never written to, and so cost nothing here.
+
+        Its small files are synced with the first batch, before which nothing is promised."""
+        try:
+            self.disk.mkdir(self.path)
+            if self.on_make is not None:
+                self.on_make()
+            self.epochs.save(sync=False)
+        except OSError as error:
+            raise StorageFailed(f"cannot make {self.path.name}: {error}") from error
+        self.missing = False
 
     def _cut_back(self, error: OSError) -> None:
         """A write failed half way. Always raises."""
@@ -387,7 +407,7 @@ class Log:
     def close(self, clean: bool) -> None:
         """`clean`: everything is synced and the next open may believe the files. Else as if the power went."""
         try:
-            if clean and self.recovered.damage is None:
+            if clean and self.recovered.damage is None and not self.missing:
                 for segment in self._segments:
                     segment.save_index(final=segment is self._active)
                 self.flush()

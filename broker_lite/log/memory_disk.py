@@ -75,6 +75,8 @@ class MemoryDisk:
             raise FileNotFoundError(errno.ENOENT, "no such file", str(path)) from None
 
     def open_append(self, path: Path, *, size: int | None = None) -> MemoryFile:
+        if size == 0:
+            self.mkdir(path.parent)  # the first file of a folder that is made with it
         return MemoryFile(path, self._folder(path.parent).setdefault(path.name, bytearray()))
 
     def open_read(self, path: Path) -> MemoryFile:

@@ -77,6 +77,12 @@ class Opened:
     epochs: LeaderEpochs
     epochs_believed: bool
     report: Recovered = field(default_factory=Recovered)
+    aborted: list[int] = field(default_factory=list)
+    """Bases of the segments that have an index of aborted transactions."""
+    new: bool = False
+    """No log was there."""
+    missing: bool = False
+    """Not even a folder, and none was made: it will be when there is something to put into it."""
 
 
 def open_segments(
@@ -88,7 +94,13 @@ def open_segments(
     log_start: int | None,
     interval: int,
     now_ms: int,
+    make: bool,
 ) -> Opened:
+    new = not disk.exists(folder)
+    if new and not log_start and not make:
+        segment = Segment.empty(disk, folder, 0, interval=interval, now_ms=now_ms)
+        return Opened([segment], LeaderEpochs(disk, folder), epochs_believed=True, new=True, missing=True)
+    disk.mkdir(folder)
     sizes = disk.sizes(folder)
     for name in sizes:
         if name.endswith(_LEFTOVERS):
@@ -118,10 +130,12 @@ def open_segments(
         except Damaged:
             clean, point = False, min(point, segments[-1].base)
 
-    opened = Opened(segments, *_read_epochs(disk, folder))
+    opened = Opened(segments, *_read_epochs(disk, folder), new=new)
     if not clean:
         _scan(opened, disk, folder, point, consecutive=recovery_point is not None)
     _settle_epochs(opened, newest=_EPOCHS_CHECKED_WHEN_CLEAN if clean else None)
+    left = map(layout.parse_file_name, disk.list(folder))
+    opened.aborted = [name[0] for name in left if name and name[1] == layout.TXN_INDEX]
     return opened
 
 

@@ -59,6 +59,11 @@ class Segment:
     def create(cls, disk: Disk, folder: Path, base: int, *, interval: int, now_ms: int) -> Segment:
         """A new, empty file, there for the next start to see even if nothing is ever appended."""
         disk.append_bytes(folder / layout.file_name(base, layout.LOG), b"")
+        return cls.empty(disk, folder, base, interval=interval, now_ms=now_ms)
+
+    @classmethod
+    def empty(cls, disk: Disk, folder: Path, base: int, *, interval: int, now_ms: int) -> Segment:
+        """Its file is made by the first append, if there is none."""
         segment = cls(disk, folder, base, size=0, interval=interval, created_ms=now_ms)
         segment._index = SegmentIndex()
         segment._top = (-1, base)

@@ -77,5 +77,6 @@ def job_for(
             if segment is not active:
                 job.add_paths(segment.path.with_suffix(suffix) for suffix in layout.INDEXES)
     if new:
+        job.add_paths(folder / name for name in (layout.PARTITION_METADATA, layout.LEADER_EPOCHS))
         job.add_folders(folder, folder.parent)
     return job

@@ -93,20 +93,33 @@ class Partition:
         log_start: Offset | None = None,
         high_watermark: Offset | None = None,
         now_ms: int,
+        make: bool = True,
     ) -> Partition:
         """Open or create the partition in the folder `path` and begin a new leader epoch (the next, unless told).
 
         A single broker has every acknowledged record, so the high watermark begins at the log's end, whatever the
         checkpoint says; what a crash left unsynced is synced first where readers may only see what is.
+        Not `make`: a new one gets its folder with its first batch.
         """
         log = Log.open(
-            path, disk, settings.log, clean=clean, recovery_point=recovery_point, log_start=log_start, now_ms=now_ms
+            path,
+            disk,
+            settings.log,
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start=log_start,
+            now_ms=now_ms,
+            make=make,
         )
         try:
-            _claim(disk, path, topic_id, sync=settings.hold_high_until_synced)
-            state, snapshot = restore(log, now_ms=now_ms, expiration_ms=settings.producer_expiration_ms)
-            partition = cls(tp, topic_id, log, state, settings)
-            partition._snapshot_at = snapshot
+            if log.missing:
+                partition = cls(tp, topic_id, log, State(log), settings)
+                log.on_make = partition._made
+            else:
+                _claim(disk, path, topic_id, sync=settings.hold_high_until_synced)
+                state, snapshot = restore(log, now_ms=now_ms, expiration_ms=settings.producer_expiration_ms)
+                partition = cls(tp, topic_id, log, state, settings)
+                partition._snapshot_at = snapshot
             partition.lead(log.epochs.latest + 1 if leader_epoch is None else leader_epoch)
         except OSError as error:
             raise StorageFailed(f"cannot open {path.name}: {error}") from error
@@ -118,8 +131,15 @@ class Partition:
 
     def lead(self, epoch: int) -> None:
         """From here on batches are stamped with `epoch`. It is written down before, so that it never falls again."""
-        self.log.epochs.assign(epoch, self.log.end, sync=self.settings.hold_high_until_synced)
+        if self.log.missing:
+            self.log.epochs.note(epoch, self.log.end)
+        else:
+            self.log.epochs.assign(epoch, self.log.end, sync=self.settings.hold_high_until_synced)
         self.leader_epoch = LeaderEpoch(self.log.epochs.latest)
+
+    def _made(self) -> None:
+        _claim(self.log.disk, self.log.path, self.topic_id, sync=False)
+        self.log.on_make = None
 
     def reconfigure(self, settings: PartitionSettings) -> None:
         self.settings = settings

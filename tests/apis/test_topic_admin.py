@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
 
+from broker_lite.config.start import Durability
 from broker_lite.errors import ErrorCode
 from broker_lite.wire.messages.k19_create_topics import (
     CreatableReplicaAssignment,
@@ -176,9 +179,44 @@ async def test_a_deleted_topic_leaves_nothing_behind(tmp_path: Path) -> None:
         made = talk.broker.topics.get("a")
         assert made is not None
         talk.broker.delete_topic(made)
-        assert [name for name in talk.broker.folder.disk.list(tmp_path) if name.startswith("a-")] == []
         await create(talk, topic("a", partitions=2))
         assert (await talk.produce("a", b"y")).base_offset == 0
+        with anyio.fail_after(10):
+            while talk.broker.topics.deleted:
+                await anyio.lowlevel.checkpoint()
+        assert [name for name in talk.broker.folder.disk.list(tmp_path) if name.startswith("a-")] == ["a-0"]
+
+
+async def test_a_partition_has_a_folder_when_it_has_a_record(tmp_path: Path) -> None:
+    def folders() -> list[str]:
+        return sorted(name for name in talk.broker.folder.disk.list(tmp_path) if name.startswith("a-"))
+
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        await create(talk, topic("a", partitions=3))
+        for index in range(3):
+            assert talk.broker.topics.partition("a", index).offsets.end == 0
+            assert talk.broker.topics.partition("a", index).end_offset_for(0) == (0, 0)
+        assert folders() == []
+        await talk.produce("a", b"x", partition=1)
+        assert folders() == ["a-1"]
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        assert [partition.tp.partition for partition in talk.broker.topics.open_partitions()] == [1]
+        assert talk.broker.topics.partition("a", 1).leader_epoch == 1
+        assert (await talk.produce("a", b"y", partition=2)).base_offset == 0
+        assert folders() == ["a-1", "a-2"]
+
+
+async def test_topics_of_one_request_are_one_entry_in_the_journal(talk: Talk) -> None:
+    before = talk.broker.journal_end
+    good, bad, also = await create(talk, topic("a"), topic("b", partitions=0), topic("c"))
+    assert (good.error_code, bad.error_code, also.error_code) == (0, ErrorCode.INVALID_PARTITIONS, 0)
+    assert talk.broker.journal_end == before + 2
+    assert {topic.name: topic.id for topic in talk.broker.topics} == {"a": good.topic_id, "c": also.topic_id}
+
+
+async def test_two_names_of_one_request_may_not_collide(talk: Talk) -> None:
+    first, second = await create(talk, topic("a.b"), topic("a_b"))
+    assert (first.error_code, second.error_code) == (0, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
 async def grow(

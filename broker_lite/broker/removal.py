@@ -1,0 +1,34 @@
+"""The folders of deleted topics go in a thread, a few at a time, while everybody else is served."""
+
+from __future__ import annotations
+
+import anyio
+import anyio.to_thread
+import structlog
+
+from broker_lite.broker.topics import A_FEW, Topics
+from broker_lite.errors import StorageFailed
+
+log = structlog.get_logger()
+
+
+class Removal:
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._wanted = anyio.Event()
+        topics.on_deleted = self.wake
+
+    def wake(self) -> None:
+        self._wanted.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted = anyio.Event()
+            gone = self._topics.deleted
+            try:
+                while not await anyio.to_thread.run_sync(self._topics.clear_away, A_FEW):
+                    pass
+                self._topics.forget_deleted(gone)
+            except StorageFailed as error:
+                log.error("topics.not_removed", topics=len(gone), reason=error.message)

@@ -1,0 +1,75 @@
+"""Where an answer means that the disk has it, it waits for the journal, and the loop does not."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from broker_lite.config.start import Durability
+from broker_lite.errors import ErrorCode, StorageFailed
+from broker_lite.log.sync import SyncJob
+from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataResponse
+from broker_lite.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from tests.support.talk import Talk, talking
+
+
+async def create(talk: Talk, name: str) -> int:
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=1000, validate_only=False)
+    return (await talk.ask(request, 7, CreateTopicsResponse)).topics[0].error_code
+
+
+async def test_a_topic_is_answered_when_the_disk_has_it_and_the_loop_goes_on_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk_answers = threading.Event()
+    whole = SyncJob.run
+
+    def slow(job: SyncJob) -> None:
+        assert disk_answers.wait(20)
+        whole(job)
+
+    async with talking(tmp_path, durability=Durability.FSYNC) as talk:
+        monkeypatch.setattr(SyncJob, "run", slow)
+        answered: list[object] = []
+
+        async def make() -> None:
+            answered.append(await create(talk, "a"))
+
+        async def look() -> None:
+            told = await talk.ask(MetadataRequest(topics=None), 12, MetadataResponse)
+            answered.append([topic.name for topic in told.topics])
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(make)
+            while not talk.broker.settling.unsettled:
+                await anyio.lowlevel.checkpoint()
+            tasks.start_soon(look)  # nobody hears of what may still be lost
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            assert answered == []
+            disk_answers.set()
+        assert sorted(map(str, answered)) == ["0", "['a']"]
+        assert not talk.broker.settling.unsettled
+    async with talking(tmp_path, durability=Durability.FSYNC) as talk:
+        assert talk.broker.topics.get("a") is not None
+
+
+async def test_a_change_that_the_disk_refuses_is_refused_and_others_are_still_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(job: SyncJob) -> None:
+        job.release()
+        raise StorageFailed("the disk is gone")
+
+    async with talking(tmp_path, durability=Durability.FSYNC) as talk:
+        monkeypatch.setattr(SyncJob, "run", broken)
+        assert await create(talk, "a") == ErrorCode.KAFKA_STORAGE_ERROR
+        assert await create(talk, "b") == ErrorCode.KAFKA_STORAGE_ERROR
+        assert talk.broker.topics.get("b") is None
+        assert (await talk.ask(MetadataRequest(topics=[]), 12, MetadataResponse)).error_code == 0
+        monkeypatch.undo()
