@@ -31,8 +31,7 @@ from itertools import pairwise
 from sys import byteorder
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from broker_lite.crc import crc32c
 from broker_lite.ids import TopicId, TopicPartition, format_topic_id, parse_topic_id
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"

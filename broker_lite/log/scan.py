@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 from zlib import crc32
 
-from crc32c import crc32c
-
+from broker_lite.crc import crc32c
 from broker_lite.errors import CorruptMessage
 from broker_lite.log.layout import MAX_RELATIVE
 from broker_lite.records.batch import CRC_FROM, HEADER_SIZE, LOG_OVERHEAD, MAGIC

@@ -22,8 +22,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from crc32c import crc32c
-
+from broker_lite.crc import crc32c
 from broker_lite.errors import CorruptMessage
 
 HEADER_SIZE = 61
