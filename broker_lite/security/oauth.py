@@ -85,33 +85,37 @@ class OAuthServer:
 
     def respond(self, token: bytes) -> Step | Callable[[], Step]:
         if self._why is not None:
-            raise self._why if token == _READ else AuthenticationFailed("something after a token that was refused")
-        bearer = _bearer(token)
+            if token != _READ:
+                raise AuthenticationFailed("something after a token that was refused")
+            raise AuthenticationFailed(str(self._why), _REFUSED.decode())
+        bearer, acts_as = _bearer(token)
 
         def check() -> Step:
             try:
-                return self.rules.check(bearer)
+                step = self.rules.check(bearer)
             except AuthenticationFailed as error:
                 self._why = error
                 return Step(_REFUSED)
+            if acts_as and acts_as != step.user:
+                raise AuthenticationFailed("the client asks to act as another user than its token's")
+            return step
 
         return check
 
 
-def _bearer(token: bytes) -> str:
+def _bearer(token: bytes) -> tuple[str, str]:
+    """The token, and whom the client wants to be: its own user, or nobody said."""
     try:
         found = _INITIAL.fullmatch(token.decode())
     except UnicodeDecodeError:
         found = None
     if found is None:
         raise AuthenticationFailed("the OAUTHBEARER message cannot be read")
-    if found["authzid"]:
-        raise AuthenticationFailed("the client asks to act as another user than its token's")
     pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair)
     bearer = _BEARER.fullmatch(pairs.get("auth", ""))
     if bearer is None:
         raise AuthenticationFailed("the OAUTHBEARER message has no bearer token")
-    return bearer["token"]
+    return bearer["token"], found["authzid"] or ""
 
 
 def _unsigned(token: str) -> Mapping[str, object]:

@@ -36,8 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[BrokerProcess]:
+def behind_everything(folder: Path) -> list[str]:
+    """Arguments of a broker with one listener of each kind, and every mechanism."""
     arguments = [word for one in LISTENERS for word in ("--listen", f"{one}://127.0.0.1:0")]
     arguments += ["--tls", str(folder), "--sasl-user", "alice:secret", "--topic", "t"]
     for setting in (
@@ -49,7 +49,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[B
         "super.users=User:alice;User:CN=alice;User:ANONYMOUS",
     ):
         arguments += ["--set", setting]
-    with BrokerProcess(tmp_path_factory.mktemp("broker"), arguments, listen="") as broker:
+    return arguments
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path_factory.mktemp("broker"), behind_everything(folder), listen="") as broker:
         yield broker
 
 
@@ -161,11 +166,9 @@ def test_a_health_check_in_a_container_is_told_by_the_environment(
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.kafka
-def test_the_same_files_get_into_apache_kafka(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ports = {name: free_port() for name in LISTENERS}
+def kafka_behind_everything(home: Path, folder: Path) -> tuple[KafkaServer, dict[str, str]]:
+    """An Apache Kafka with the same listeners, and their addresses."""
     plain = f'{MODULES}.plain.PlainLoginModule required user_alice="secret";'
-    scram = f"{MODULES}.scram.ScramLoginModule required;"
     token = f"{MODULES}.oauthbearer"
     settings = {
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
@@ -184,25 +187,35 @@ def test_the_same_files_get_into_apache_kafka(tmp_path: Path, folder: Path, caps
         name = f"listener.name.{listener}"
         settings[f"{name}.plain.sasl.jaas.config"] = plain
         for bits in (256, 512):
-            settings[f"{name}.scram-sha-{bits}.sasl.jaas.config"] = scram
+            settings[f"{name}.scram-sha-{bits}.sasl.jaas.config"] = f"{MODULES}.scram.ScramLoginModule required;"
         settings[f"{name}.oauthbearer.sasl.jaas.config"] = (
             f'{token}.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
         )
         settings[f"{name}.oauthbearer.sasl.server.callback.handler.class"] = (
             f"{token}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
         )
-    kafka = KafkaServer(tmp_path / "kafka", settings)
-    everybody = ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
-    kafka.more_listeners = everybody
+    kafka = KafkaServer(home, settings)
+    addresses = {name: f"127.0.0.1:{free_port()}" for name in LISTENERS}
+    kafka.more_listeners = ",".join(f"{name}://{address}" for name, address in addresses.items())
+    return kafka, addresses
+
+
+def add_alice(kafka: KafkaServer, folder: Path) -> None:
+    (folder / "password").write_text("secret\n")
+    words = ["users", "add", "alice", "--bootstrap", kafka.bootstrap, "--password-file", str(folder / "password")]
+    assert main(words) == 0
+
+
+@pytest.mark.kafka
+def test_the_same_files_get_into_apache_kafka(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kafka, addresses = kafka_behind_everything(tmp_path / "kafka", folder)
     with kafka:
-        words = ["users", "add", "alice", "--bootstrap", kafka.bootstrap, "--password-file"]
-        (tmp_path / "password").write_text("secret\n")
-        assert main([*words, str(tmp_path / "password")]) == 0
+        add_alice(kafka, tmp_path)
         capsys.readouterr()
         for listener, how in WAYS:
             config = properties(tmp_path / "client.properties", folder, listener, how)
-            everything_works(f"127.0.0.1:{ports[listener]}", config, capsys)
+            everything_works(addresses[listener], config, capsys)
             if how and how != "OAUTHBEARER":
                 wrong = properties(tmp_path / "wrong.properties", folder, listener, how, password="wrong")
-                told = refused(capsys, f"127.0.0.1:{ports[listener]}", "--command-config", wrong)
+                told = refused(capsys, addresses[listener], "--command-config", wrong)
                 assert "uthentication failed" in told

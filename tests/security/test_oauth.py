@@ -119,7 +119,6 @@ def test_the_message_around_the_token() -> None:
     assert not isinstance(good, Step)
     assert good().user == "alice"
     for wrong in (
-        b"n,a=admin,\x01auth=Bearer " + token + b"\x01\x01",
         b"p=x,,\x01auth=Bearer " + token + b"\x01\x01",
         b"n,,\x01auth=Basic " + token + b"\x01\x01",
         b"n,,\x01\x01",
@@ -129,3 +128,28 @@ def test_the_message_around_the_token() -> None:
     ):
         with pytest.raises(AuthenticationFailed):
             OAuthServer(rules()).respond(wrong)
+
+
+def test_who_shows_a_token_is_its_user_and_nobody_else() -> None:
+    token = unsigned(sub="alice", exp=NOW + 60)
+    same = OAuthServer(rules()).respond(b"n,a=alice,\x01auth=Bearer " + token + b"\x01\x01")
+    assert not isinstance(same, Step)
+    assert same().user == "alice"
+    other = OAuthServer(rules()).respond(b"n,a=admin,\x01auth=Bearer " + token + b"\x01\x01")
+    assert not isinstance(other, Step)
+    with pytest.raises(AuthenticationFailed, match="another user"):
+        other()
+
+
+def test_a_token_that_is_refused_is_told_of_twice() -> None:
+    """In JSON at first; when the client has said that it read that, once more as Kafka's error message."""
+    server = OAuthServer(rules())
+    first = server.respond(b"n,,\x01auth=Bearer " + unsigned(sub="alice", exp=NOW - 3600) + b"\x01\x01")
+    assert not isinstance(first, Step)
+    assert (first().token, first().user) == (b'{"status":"invalid_token"}', None)
+    with pytest.raises(AuthenticationFailed, match="expired") as refused:
+        server.respond(b"\x01")
+    assert refused.value.told == '{"status":"invalid_token"}'
+    with pytest.raises(AuthenticationFailed) as refused:
+        server.respond(b"n,,\x01auth=Bearer " + unsigned(sub="alice", exp=NOW + 60) + b"\x01\x01")
+    assert refused.value.told is None
