@@ -69,7 +69,7 @@ class Broker:
         self.flusher = Flusher(self.purgatory, tasks, active=options.durability is Durability.FSYNC)
         self.fetch_sessions = FetchSessions(self.settings.get(keys.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS))
         self._journal = Journal.open(folder.path, folder.disk, now_ms=clock.now_ms(), sync=self.flusher.active)
-        self.settling = Settling(self._journal, tasks)
+        self.settling = Settling(self._journal, tasks, clock, awaited=self.flusher.active)
         self.producer_ids = ProducerIds(self._write)
         self.topics = Topics(Partitions(folder, self.settings, options.durability, clock), self._write, self.settings)
         self.configs = Configs(self.settings, self.node_id, self._write)
@@ -230,7 +230,7 @@ class Broker:
 
     def _write(self, changes: list[Change]) -> None:
         self._journal.write(changes, self.clock.now_ms())
-        if self.flusher.active and not self._journal.sync:
+        if self.options.durability is not Durability.MEMORY and not self._journal.sync:
             self.settling.kick()
 
     def _reconfigure(self, scope: Scope, name: str) -> None:

@@ -3,9 +3,13 @@
 Where an acknowledgement does not wait for the disk, the kernel writes when it likes and nobody knows how far it came;
 after a crash everything since the recovery point is read again.  So a segment is synced once it is sealed, in a thread,
 and the recovery point moves to where the active one begins.  That is all that a restart then has to look at.
+
+The journal goes first: records that outlive a power cut belong to a topic that does, too.
 """
 
 from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
 
 import anyio
 import anyio.to_thread
@@ -19,7 +23,8 @@ log = structlog.get_logger()
 
 
 class SealedSync:
-    def __init__(self) -> None:
+    def __init__(self, journal_settled: Callable[[], Awaitable[None]]) -> None:
+        self._journal_settled = journal_settled
         self._waiting: dict[TopicPartition, Partition] = {}
         self._wanted = anyio.Event()
 
@@ -37,6 +42,10 @@ class SealedSync:
                 await self._sync(self._waiting.pop(next(iter(self._waiting))))
 
     async def _sync(self, partition: Partition) -> None:
+        try:
+            await self._journal_settled()
+        except StorageFailed:
+            return  # the journal has told about it
         job = partition.log.unflushed(sealed=True)
         if job is None:
             return

@@ -2,7 +2,10 @@
 
 The journal is appended to and applied at once, and synced in a thread: one who makes topics does not hold up the loop.
 While a sync is under way every answer waits for it, so nobody hears of a change that a power cut can take back.
-In the other modes nobody waits.
+
+Where the operating system's word is enough nobody waits, but the journal goes to disk all the same, a moment later and
+before any records do: a topic whose records outlive a power cut has its name, its number of partitions and its
+configuration.
 """
 
 from __future__ import annotations
@@ -13,23 +16,32 @@ import anyio.to_thread
 import structlog
 
 from broker_lite.broker.journal import Journal
+from broker_lite.clock import Clock
 from broker_lite.errors import StorageFailed
 
 log = structlog.get_logger()
 
+AT_LEISURE = 0.1
+"""Seconds until a change is synced that nobody waits for: one sync for all that come meanwhile."""
+
 
 class Settling:
-    def __init__(self, journal: Journal, tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(self, journal: Journal, tasks: anyio.abc.TaskGroup, clock: Clock, *, awaited: bool) -> None:
         self._journal = journal
         self._tasks = tasks
+        self._clock = clock
+        self._awaited = awaited
+        self._under_way = False
+        self._urgent = anyio.Event()
         self._round = anyio.Event()
         """Set when the sync under way has ended, one way or the other."""
         self.unsettled = False
-        """Something is written and not synced."""
+        """Something is written and not synced, and answers have to wait for it."""
 
     def kick(self) -> None:
-        if not self.unsettled:
-            self.unsettled = True
+        self.unsettled = self._awaited
+        if not self._under_way:
+            self._under_way = True
             self._tasks.start_soon(self._sync)
 
     async def settled(self) -> None:
@@ -37,10 +49,14 @@ class Settling:
         upto = self._journal.end
         while self._journal.synced_to < upto:
             self._journal.check_online()
+            self.kick()
+            self._urgent.set()
             await self._round.wait()
 
     async def _sync(self) -> None:
         try:
+            if not self._awaited:
+                await self._clock.wait(self._urgent, AT_LEISURE)
             while (job := self._journal.unsynced()) is not None:
                 await anyio.to_thread.run_sync(job.run)
                 self._journal.synced(job.upto)
@@ -49,7 +65,8 @@ class Settling:
             log.error("journal.offline", reason=error.message)
             self._journal.go_offline(error.message)
         finally:
-            self.unsettled = False
+            self.unsettled = self._under_way = False
+            self._urgent = anyio.Event()
             self._next_round()
 
     def _next_round(self) -> None:

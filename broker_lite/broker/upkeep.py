@@ -36,7 +36,7 @@ class Upkeep:
         self._broker = broker
         self._next = 0
         self.time = SteadyTime(broker.clock)
-        self.sealed = SealedSync()
+        self.sealed = SealedSync(broker.settling.settled)
         self.retention = Retention(broker, self.time)
         self.cleaner = Cleaner(broker, self.time)
 

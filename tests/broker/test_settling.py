@@ -7,10 +7,14 @@ from pathlib import Path
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
+from broker_lite.broker.settling import AT_LEISURE
+from broker_lite.clock import ManualClock
 from broker_lite.config.start import Durability
 from broker_lite.errors import ErrorCode, StorageFailed
+from broker_lite.log.disk import RealFile
 from broker_lite.log.sync import SyncJob
 from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataResponse
 from broker_lite.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -73,3 +77,49 @@ async def test_a_change_that_the_disk_refuses_is_refused_and_others_are_still_se
         assert talk.broker.topics.get("b") is None
         assert (await talk.ask(MetadataRequest(topics=[]), 12, MetadataResponse)).error_code == 0
         monkeypatch.undo()
+
+
+async def test_where_nobody_waits_the_journal_is_synced_a_moment_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = threading.Event()
+    whole = SyncJob.run
+
+    def told(job: SyncJob) -> None:
+        whole(job)
+        synced.set()
+
+    monkeypatch.setattr(SyncJob, "run", told)
+    clock = ManualClock()
+    async with talking(tmp_path, clock, durability=Durability.OS) as talk:
+        clock.advance(AT_LEISURE)
+        await talk.broker.settling.settled()
+        synced.clear()
+        assert await create(talk, "a") == 0
+        for _ in range(20):
+            await anyio.lowlevel.checkpoint()
+        assert not synced.is_set()
+        assert not talk.broker.settling.unsettled
+        clock.advance(AT_LEISURE)
+        assert await anyio.to_thread.run_sync(synced.wait, 20)
+
+
+async def test_records_are_not_synced_before_the_topic_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    whole = RealFile.sync
+
+    def told(file: RealFile) -> None:
+        whole(file)
+        order.append(file.path.parent.name)
+
+    monkeypatch.setattr(RealFile, "sync", told)
+    clock = ManualClock()
+    async with talking(tmp_path, clock, durability=Durability.OS) as talk:
+        talk.broker.topics.create("a", 1, {"segment.bytes": "200"})
+        for _ in range(3):
+            assert (await talk.produce("a", b"x" * 100)).error_code == 0
+        talk.broker.upkeep.tick()
+        with anyio.fail_after(20):
+            while "a-0" not in order:
+                await anyio.sleep(0)
+        assert order.index("@journal") < order.index("a-0")
