@@ -61,6 +61,19 @@ class AbortedIndex:
             entries.insert(place, entry)
         self._rewrite(self._segment_of(entry.last_offset))
 
+    def add_all(self, found: list[AbortedTxn]) -> None:
+        """As `add`, for many whose markers rise: those after the last known are written together."""
+        known = self._entries[-1].last_offset if self._entries else -1
+        new: dict[int, list[AbortedTxn]] = {}
+        for entry in found:
+            if entry.last_offset > known:
+                new.setdefault(self._segment_of(entry.last_offset), []).append(entry)
+            else:
+                self.add(entry)
+        for base, entries in new.items():
+            self._entries += entries
+            self._disk.append_bytes(self._path(base), layout.format_aborted(entries))
+
     def _rewrite(self, base: int) -> None:
         mine = [entry for entry in self._entries if self._segment_of(entry.last_offset) == base]
         if mine:

@@ -9,7 +9,7 @@ Transactions begin at rising offsets, so the oldest is always the first in the o
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import NamedTuple
 
 
@@ -30,7 +30,7 @@ class Transactions:
     def __init__(self) -> None:
         self._open: OrderedDict[int, int] = OrderedDict()
         """First offset -> producer, oldest first."""
-        self._decided: list[Ended] = []
+        self._decided: deque[Ended] = deque()
         """Those whose marker the high watermark has not passed, in the order of the markers."""
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class Transactions:
         decided = self._decided
         if decided:
             while decided and decided[0].marker_offset < high:
-                decided.pop(0)
+                decided.popleft()
             if decided:
                 held = min(ended.first_offset for ended in decided)
                 return min(held, next(iter(self._open), held))

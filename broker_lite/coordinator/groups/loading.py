@@ -70,7 +70,7 @@ class CommitLoader:
         size = len(value)
         if size < _HEAD_3.size + _TIME.size:
             return None
-        topic_id = NO_TOPIC_ID
+        topic_id: bytes = NO_TOPIC_ID
         if value[1] == 3:
             version, offset, leader_epoch, length = _HEAD_3.unpack_from(value)
             pos = _HEAD_3.size
