@@ -30,6 +30,9 @@ Assignor = Callable[[Mapping[str, Reader], Mapping[bytes, int]], Shares]
 """(members, partition counts of the topics they read) -> what each member shall own."""
 
 
+_NOTHING: frozenset[Place] = frozenset()
+
+
 def uniform(readers: Mapping[str, Reader], counts: Mapping[bytes, int]) -> Shares:
     if len({reader.topics for reader in readers.values()}) <= 1:
         return _uniform_same(readers, counts)
@@ -43,24 +46,31 @@ def _uniform_same(readers: Mapping[str, Reader], counts: Mapping[bytes, int]) ->
     topics = next(iter(readers.values())).topics
     free = _places(topics, counts)
     least, extra = divmod(len(free), len(readers))
-    shares: dict[str, set[Place]] = {}
+    shares: Shares = {}
     # Who has most is asked first, so that the odd partitions stay with those who have them already.
-    for name in sorted(readers, key=lambda name: (-len(readers[name].owns), name)):
-        mine = [place for place in sorted(readers[name].owns) if place in free]
+    for owned, name in sorted((-len(reader.owns), name) for name, reader in readers.items()):
+        if not owned:
+            shares[name] = _NOTHING
+            continue
+        mine = readers[name].owns & free
         quota = least
         if len(mine) > least and extra:
             quota, extra = least + 1, extra - 1
-        shares[name] = set(mine[:quota])
-        free.difference_update(shares[name])
+        shares[name] = mine = mine if len(mine) <= quota else frozenset(sorted(mine)[:quota])
+        free -= mine
     rest = sorted(free, reverse=True)
-    for name in sorted(shares, key=lambda name: (-len(shares[name]), name)):
+    for owned, name in sorted((-len(places), name) for name, places in shares.items()):
+        if not rest:
+            break
         quota = least
-        if extra and len(shares[name]) <= least:
+        if extra and -owned <= least:
             quota, extra = least + 1, extra - 1
-        while rest and len(shares[name]) < quota:
-            shares[name].add(rest.pop())
+        if quota > -owned:
+            more = quota + owned
+            shares[name] = shares[name].union(rest[-more:])
+            del rest[-more:]
     assert not rest
-    return {name: frozenset(places) for name, places in shares.items()}
+    return shares
 
 
 def _uniform_mixed(readers: Mapping[str, Reader], counts: Mapping[bytes, int]) -> Shares:

@@ -289,7 +289,7 @@ class ConsumerGroup:
             case s.ConsumerGroupCurrentMemberAssignmentKey(), s.ConsumerGroupCurrentMemberAssignmentValue():
                 self._apply_assignment(key.member_id, value)
             case s.ConsumerGroupCurrentMemberAssignmentKey(), None:
-                self._own(key.member_id, NONE)
+                self._release(key.member_id, list(self.owners))
             case s.ConsumerGroupRegularExpressionKey(), s.ConsumerGroupRegularExpressionValue():
                 self.resolved[key.regular_expression] = frozenset(value.topics)
             case s.ConsumerGroupRegularExpressionKey(), None:
@@ -307,6 +307,7 @@ class ConsumerGroup:
 
     def _apply_assignment(self, member_id: str, value: s.ConsumerGroupCurrentMemberAssignmentValue) -> None:
         member = self.members.setdefault(member_id, ConsumerMember(member_id))
+        before = member.assigned | member.revoking
         member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
         member.state = MemberState(value.state)
         member.assigned = places_of(value.assigned_partitions)
@@ -318,13 +319,15 @@ class ConsumerGroup:
                 line.partitions, line.assignment_epochs or [value.member_epoch] * len(line.partitions)
             )
         }
-        self._own(member_id, member.assigned | member.revoking)
-
-    def _own(self, member_id: str, places: Places) -> None:
-        for place in [place for place, owner in self.owners.items() if owner == member_id and place not in places]:
-            del self.owners[place]
+        places = member.assigned | member.revoking
+        self._release(member_id, before - places)
         for place in places:
             self.owners[place] = member_id
+
+    def _release(self, member_id: str, places: Iterable[Place]) -> None:
+        for place in places:
+            if self.owners.get(place) == member_id:
+                del self.owners[place]
 
 
 def by_topic(places: Places) -> list[tuple[bytes, list[int]]]:

@@ -132,14 +132,16 @@ def hash_of_topics(names: frozenset[str], catalogue: Catalogue) -> int:
 def _assign(plan: Plan, turn: Turn, epoch: int, catalogue: Catalogue) -> None:
     readers: dict[str, Reader] = {}
     counts: dict[bytes, int] = {}
+    seen: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
+    """Most members of a group read the same."""
     for member_id, member in plan.members.items():
-        ids = set()
-        for name in _topics_of(plan, member):
-            topic = catalogue.get(name)
-            if topic is not None:
-                ids.add(bytes(topic.id))
-                counts[topic.id] = topic.partition_count
-        readers[member_id] = Reader(frozenset(ids), plan.target.get(member_id, NONE), member.instance_id)
+        subscribed = (member.topics, member.pattern)
+        ids = seen.get(subscribed)
+        if ids is None:
+            topics = [topic for name in _topics_of(plan, member) if (topic := catalogue.get(name)) is not None]
+            counts.update({topic.id: topic.partition_count for topic in topics})
+            ids = seen[subscribed] = frozenset(bytes(topic.id) for topic in topics)
+        readers[member_id] = Reader(ids, plan.target.get(member_id, NONE), member.instance_id)
     votes = replace(plan.group, members=plan.members)
     shares = ASSIGNORS[votes.assignor(turn.settings.assignors[0])](readers, counts)
     for member_id, places in shares.items():
