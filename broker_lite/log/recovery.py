@@ -152,7 +152,9 @@ def _scan(opened: Opened, disk: Disk, folder: Path, point: int, *, consecutive: 
                 epochs.note(step.epoch, step.base)
                 report.scanned_bytes += step.size
             if number + 1 < len(segments):
-                _check_join(segment, segments[number + 1].base, missing_from=point if consecutive else None)
+                later = segments[number + 1 :]
+                known = consecutive or _ends_here(segment, later)
+                _check_join(segment, later[0].base, missing_from=point if known else None)
         except Damaged as error:
             if _is_torn(segment, segments[number + 1 :], error, length=length, point=point):
                 report.torn = _cut(disk, folder, segment, segments[number + 1 :], length=length)
@@ -165,6 +167,16 @@ def _scan(opened: Opened, disk: Disk, folder: Path, point: int, *, consecutive: 
         if number + 1 < len(segments):
             segment.next_offset = segments[number + 1].base
         number += 1
+
+
+def _ends_here(segment: Segment, later: list[Segment]) -> bool:
+    """Whether the log ends with this segment, whatever the names of empty ones behind it say.
+
+    A segment is begun where the one before it ended, and compaction keeps the last batch it meets, so an offset
+    missing here was lost: the power went before the segment's bytes were on the disk, but not before its name was.
+    Only before there were batches did compaction remove the last message, too.
+    """
+    return not any(one.size for one in later) and (not segment.size or segment.header(0).magic == MAGIC)
 
 
 class _Missing(Damaged):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,33 @@ def test_a_log_that_lost_everything_after_its_start_goes_on_at_its_start(tmp_pat
     log.close(clean=False)
     log = open_log(tmp_path / "t-0", log_start=50)
     assert (log.start, log.end) == (50, 51)
+
+
+@pytest.mark.parametrize("recovery_point", [None, 0])
+@pytest.mark.parametrize("left", [0, 3])
+def test_names_of_segments_that_outlived_their_bytes_do_not_leave_a_gap(
+    tmp_path: Path, recovery_point: int | None, left: int
+) -> None:
+    """A power cut in the first seconds: the kernel had written the folder and not, or not all of, the files."""
+    log = open_log(tmp_path / "t-0", segment_bytes=900)
+    fill(log, 40)
+    positions = [step.position for step in log.segments[0].steps()]
+    first, *others = [segment.path for segment in log.segments]
+    assert len(others) > 1
+    log.close(clean=False)
+    for path in others:
+        os.truncate(path, 0)
+    os.truncate(first, positions[left])
+    for path in (tmp_path / "t-0").iterdir():
+        if path.suffix != ".log":
+            os.truncate(path, 0)
+
+    log = open_log(tmp_path / "t-0", segment_bytes=900, recovery_point=recovery_point)
+    assert log.recovered.damage is None
+    assert len(log.segments) == 1
+    assert log.end == (6 if left else 0)
+    assert append(log, b"goes on") == log.end - 1
+    assert read_all(open_log(tmp_path / "t-0", recovery_point=recovery_point)) == read_all(log)
 
 
 def test_files_are_for_their_owner_only_and_links_are_refused(tmp_path: Path) -> None:
