@@ -37,6 +37,9 @@ _FIRST_BY_ID = 12
 _FIRST_WITH_NULL = 1
 _MOST_KEPT = 16
 
+Alike = dict[tuple[int, ...], list[MetadataResponsePartition]]
+"""The leader epochs of a topic's partitions, and how to say it."""
+
 
 @serves(MetadataRequest, versions="0-13")
 def metadata(ctx: Context, req: MetadataRequest) -> MetadataResponse:
@@ -68,7 +71,8 @@ def _kept(ctx: Context, req: MetadataRequest) -> MetadataResponse:
 
 
 def _all(ctx: Context, req: MetadataRequest) -> list[MetadataResponseTopic]:
-    return [_describe(ctx, topic, _operations(req)) for topic in ctx.broker.topics]
+    alike: Alike = {}
+    return [_describe(ctx, topic, _operations(req), alike) for topic in ctx.broker.topics]
 
 
 def _operations(req: MetadataRequest) -> int:
@@ -117,21 +121,30 @@ def _refused(name: str | None, topic_id: TopicId, code: ErrorCode) -> MetadataRe
     return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, partitions=[])
 
 
-def _describe(ctx: Context, topic: Topic, operations: int) -> MetadataResponseTopic:
-    node = ctx.broker.node_id
+def _describe(ctx: Context, topic: Topic, operations: int, alike: Alike | None = None) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.is_internal,
-        partitions=[
-            MetadataResponsePartition(
-                partition_index=index,
-                leader_id=node,
-                leader_epoch=ctx.broker.topics.leader_epoch(topic, index),
-                replica_nodes=[node],
-                isr_nodes=[node],
-            )
-            for index in range(topic.partition_count)
-        ],
+        partitions=_partitions(ctx, topic, {} if alike is None else alike),
         topic_authorized_operations=operations,
     )
+
+
+def _partitions(ctx: Context, topic: Topic, alike: Alike) -> list[MetadataResponsePartition]:
+    """One object for all partitions that have the same number and the same epoch, whatever their topic."""
+    epochs = ctx.broker.topics.leader_epochs(topic)
+    partitions = alike.get(epochs)
+    if partitions is None:
+        nodes = [ctx.broker.node_id]
+        partitions = alike[epochs] = [
+            MetadataResponsePartition(
+                partition_index=index,
+                leader_id=nodes[0],
+                leader_epoch=epoch,
+                replica_nodes=nodes,
+                isr_nodes=nodes,
+            )
+            for index, epoch in enumerate(epochs)
+        ]
+    return partitions

@@ -87,7 +87,7 @@ class Partitions:
     def present(self) -> set[str]:
         return set(self._folder.disk.list(self._folder.path))
 
-    def open(self, tp: TopicPartition, topic_id: TopicId, settings: TopicSettings) -> Partition:
+    def open(self, tp: TopicPartition, topic_id: TopicId, settings: PartitionSettings) -> Partition:
         folder = self._folder
         point = folder.recovery_points.get(tp)
         if point is not None and self._cleaned.get(tp, 0) > point:
@@ -102,7 +102,7 @@ class Partitions:
             topic_id,
             folder.path / str(tp),
             folder.disk,
-            self.settings_for(settings),
+            settings,
             clean=folder.was_clean,
             recovery_point=None if point is None else Offset(point),
             log_start=None if start is None else Offset(start),

@@ -39,6 +39,7 @@ log = structlog.get_logger()
 
 TOPIC = "topic"
 DELETED = "deleted"
+_MOST_ALIKE = 1000
 A_FEW = 100
 """Folders that are removed at a time."""
 
@@ -76,7 +77,7 @@ class Folders(Protocol):
         """The names of all folders."""
         ...
 
-    def open(self, tp: TopicPartition, topic_id: TopicId, settings: TopicSettings) -> Partition: ...
+    def open(self, tp: TopicPartition, topic_id: TopicId, settings: PartitionSettings) -> Partition: ...
 
     def retire(self, tp: TopicPartition, topic_id: TopicId, partition: Partition | None) -> None:
         """Out of the way, so that a new topic may have the name."""
@@ -107,6 +108,7 @@ class Topics:
         """Topics that are gone but whose folders may not be."""
         self.on_deleted: Callable[[], None] = self.remove_deleted
         """Told that there are folders to remove; whoever has a thread to do it in may take this over."""
+        self._alike: dict[tuple[tuple[str, str], ...], PartitionSettings] = {}
         self._loading = True
         self.clear_away = folders.clear_away
 
@@ -147,6 +149,12 @@ class Topics:
     def leader_epoch(self, topic: Topic, index: int) -> int:
         partition = self._partitions.get((topic.name, index))
         return 0 if partition is None else partition.leader_epoch
+
+    def leader_epochs(self, topic: Topic) -> tuple[int, ...]:
+        """Of all its partitions."""
+        get, name = self._partitions.get, topic.name
+        opened = [get((name, index)) for index in range(topic.partition_count)]
+        return tuple([0 if partition is None else partition.leader_epoch for partition in opened])
 
     def sizes(self, topic: Topic) -> Iterator[tuple[int, int]]:
         """Each partition and how many bytes it has."""
@@ -236,15 +244,26 @@ class Topics:
 
     def reconfigure(self) -> None:
         """The broker's settings have changed, and with them those of every topic that says nothing itself."""
+        self._alike.clear()
         for topic in self:
             self._reconfigure(topic)
 
     def _reconfigure(self, topic: Topic) -> None:
         opened = [self._partitions[key] for key in topic.partitions() if key in self._partitions]
         if opened:
-            settings = self._folders.settings_for(topic.settings)
+            settings = self._settings_for(topic)
             for partition in opened:
                 partition.reconfigure(settings)
+
+    def _settings_for(self, topic: Topic) -> PartitionSettings:
+        """Topics that are configured alike share this, which takes longer to find out than to open a partition."""
+        said = tuple(sorted(topic.configs.items()))
+        found = self._alike.get(said)
+        if found is None:
+            if len(self._alike) >= _MOST_ALIKE:
+                self._alike.clear()
+            found = self._alike[said] = self._folders.settings_for(topic.settings)
+        return found
 
     def _apply_deleted(self, change: Change) -> None:
         topic_id = parse_topic_id(change.name)
@@ -304,7 +323,7 @@ class Topics:
                     self._open(topic, index)
 
     def _open(self, topic: Topic, index: int) -> Partition:
-        partition = self._folders.open(TopicPartition(topic.name, index), topic.id, topic.settings)
+        partition = self._folders.open(TopicPartition(topic.name, index), topic.id, self._settings_for(topic))
         self._partitions[topic.name, index] = partition
         if partition.leader_epoch:
             self.version += 1

@@ -108,12 +108,15 @@ class MemoryDisk:
         self.replace(source, target)
 
     def _move(self, source: Path, target: Path) -> None:
-        for folder in [folder for folder in self._folders if folder == source or source in folder.parents]:
+        for folder in self._tree(source):
             moved = target / folder.relative_to(source)
             self._folders[moved] = self._folders.pop(folder)
             self._children[moved] = self._children.pop(folder)
         self._children[source.parent].pop(source.name, None)
         self._children[target.parent][target.name] = None
+
+    def _tree(self, path: Path) -> List[Path]:
+        return [path, *(found for name in self._children[path] for found in self._tree(path / name))]
 
     def copy(self, source: Path, target: Path, *, start: int = 0) -> None:
         self.write_atomic(target, self._content(source)[start:], sync=True)
@@ -123,7 +126,7 @@ class MemoryDisk:
 
     def remove_tree(self, path: Path) -> None:
         self._folder(path)
-        for folder in [folder for folder in self._folders if folder == path or path in folder.parents]:
+        for folder in self._tree(path):
             del self._folders[folder], self._children[folder]
         self._children.get(path.parent, {}).pop(path.name, None)
 
