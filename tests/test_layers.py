@@ -26,7 +26,7 @@ BELOW = {  # every room may use the rooms right below it, what is below those, a
     "records": ["wire"],
     "wire": [],
 }
-PORCH = {"errors", "clock", "ids", "config", "logs", "__init__"}  # uses nothing of ours but itself
+PORCH = {"errors", "clock", "crc", "ids", "config", "logs", "shapes", "__init__"}  # uses nothing of ours but itself
 WAITING, FILES, TIME = {"asyncio", "anyio", "threading", "socket"}, {"os", "pathlib", "shutil", "mmap"}, {"time"}
 NEVER = {
     "wire": WAITING | FILES | TIME,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from broker_lite.config.broker import BROKER_KEYS
+from broker_lite.config.kept import kept_keys
 from broker_lite.config.key import Key, Kind
 from broker_lite.config.resources import KEYS
 from broker_lite.config.sources import Settings, Source, Spoken, TopicSettings
 from broker_lite.config.topic import TOPIC_KEYS
+from broker_lite.shapes import dataclass, field
 
 _WIRE_SOURCE = {
     Source.TOPIC: 1,
@@ -66,22 +67,29 @@ def topic_entries(settings: TopicSettings) -> Iterator[Entry]:
 
 def broker_entries(settings: Settings, dynamic: Mapping[str, str]) -> Iterator[Entry]:
     """Every key of the broker, and what was set while running under names that we have no declaration for."""
-    for name, key in sorted(BROKER_KEYS.items()):
+    declared = kept_keys() | BROKER_KEYS
+    for name, key in sorted(declared.items()):
         words = _from(name, settings.words(_STAND_INS.get(name, (name,))))
-        yield _entry(name, key, settings.get(key), words, read_only=not key.dynamic)
+        value = settings.get(key) if name in BROKER_KEYS else _said(key, words)
+        yield _entry(name, key, value, words, read_only=not key.dynamic)
     for name in dynamic:
-        if name not in BROKER_KEYS:
+        if name not in declared:
             yield _foreign(name, Source.DYNAMIC_BROKER)
 
 
 def default_broker_entries(texts: Mapping[str, str]) -> Iterator[Entry]:
     """What was set for all brokers."""
     for name, text in sorted(texts.items()):
-        key = BROKER_KEYS.get(name)
+        key = BROKER_KEYS.get(name) or kept_keys().get(name)
         if key is None:
             yield _foreign(name, Source.DYNAMIC_CLUSTER)
         else:
             yield _entry(name, key, key.parse(text), [Spoken(name, text, Source.DYNAMIC_CLUSTER)])
+
+
+def _said(key: Key[object], words: list[Spoken]) -> object:
+    """The strongest word on a key that nobody here reads."""
+    return key.parse(words[0].value) if words and words[0].value is not None else None
 
 
 def _from(name: str, words: list[Spoken]) -> list[Spoken]:

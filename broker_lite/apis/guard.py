@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker_lite.apis import mirror
@@ -16,6 +15,7 @@ from broker_lite.apis.authorized import OPERATIONS, bits
 from broker_lite.errors import ErrorCode, Malformed, refusal
 from broker_lite.ids import TopicId
 from broker_lite.security.acls import CLUSTER_NAME, Operation, Resource
+from broker_lite.shapes import dataclass
 
 if TYPE_CHECKING:
     from broker_lite.apis.registry import Context

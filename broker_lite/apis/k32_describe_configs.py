@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
 
 from broker_lite import logs
 from broker_lite.apis.config_entries import (
@@ -41,6 +40,7 @@ from broker_lite.wire.messages.k32_describe_configs import (
 )
 
 _DEFAULT_SOURCE = 5
+_BROKER_ID = "broker.id"
 
 
 @serves(DescribeConfigsRequest, versions="0-4")
@@ -92,14 +92,18 @@ def _entries(ctx: Context, kind: int, name: str) -> Iterable[Entry]:
 
 
 def _as_told(ctx: Context, entry: Entry) -> Entry:
-    """Addresses that nobody advertised are those of the listeners; a node of Apache Kafka has them in its settings."""
-    if entry.name != ADVERTISED_LISTENERS.name or entry.source != _DEFAULT_SOURCE:
+    """What a node of Apache Kafka has in its settings, and ours knows by itself: its number, and its addresses."""
+    if entry.source != _DEFAULT_SOURCE or entry.name not in (ADVERTISED_LISTENERS.name, _BROKER_ID):
         return entry
-    mine, node = ctx.connection.listener, ctx.advertised()
-    told = {listener.name: str(listener) for listener in ctx.broker.options.listeners}
-    told[mine] = f"{mine}://{format_address(node.host, node.port)}"
-    value = ",".join(told.values())
-    return replace(entry, value=value, source=STATIC_SOURCE, synonyms=[Said(entry.name, value, STATIC_SOURCE)])
+    if entry.name == _BROKER_ID:
+        value = str(ctx.broker.node_id)
+    else:
+        mine, node = ctx.connection.listener, ctx.advertised()
+        told = {listener.name: str(listener) for listener in ctx.broker.options.listeners}
+        told[mine] = f"{mine}://{format_address(node.host, node.port)}"
+        value = ",".join(told.values())
+    said = [Said(entry.name, value, STATIC_SOURCE)]
+    return Entry(entry.name, value, STATIC_SOURCE, read_only=True, kind=entry.kind, doc=entry.doc, synonyms=said)
 
 
 def level_name(level: int) -> str:

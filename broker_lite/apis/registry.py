@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from importlib import import_module
@@ -36,6 +35,7 @@ from broker_lite.apis.guard import Guard
 from broker_lite.apis.rows import ROWS
 from broker_lite.config.key import Key
 from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
+from broker_lite.shapes import dataclass
 from broker_lite.wire.codec import Piece, decode, encode
 from broker_lite.wire.headers import read_request_header, request_is_flexible, response_is_flexible
 from broker_lite.wire.messages import response_class

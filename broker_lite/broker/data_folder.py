@@ -12,7 +12,6 @@ import errno
 import threading
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -22,6 +21,7 @@ from broker_lite.ids import TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.disk import Disk, Lock
 from broker_lite.partition.partition import Partition
+from broker_lite.shapes import dataclass, field
 
 _CHECKPOINTS = (layout.RECOVERY_POINTS, layout.LOG_STARTS, layout.HIGH_WATERMARKS)
 

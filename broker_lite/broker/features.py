@@ -7,9 +7,9 @@ with `group.version` 1 it may use consumer groups.  The epoch rises with every c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from broker_lite.broker.journal import Change
+from broker_lite.shapes import dataclass
 
 KIND = "feature"
 METADATA = "metadata.version"

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from broker_lite.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from broker_lite.ids import TopicId
+from broker_lite.shapes import dataclass, field
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0

@@ -8,7 +8,6 @@ file slices until the socket takes it; slices of a first look that was not enoug
 from __future__ import annotations
 
 from collections.abc import Awaitable, Hashable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker_lite.broker.fetch_sessions import Want
@@ -16,6 +15,7 @@ from broker_lite.errors import BrokerError, ErrorCode, UnknownTopicId
 from broker_lite.ids import NO_TOPIC_ID, Offset
 from broker_lite.log.layout import AbortedTxn
 from broker_lite.log.slice import FileSlice
+from broker_lite.shapes import dataclass
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker

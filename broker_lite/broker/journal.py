@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,6 +27,7 @@ from broker_lite.log.sync import SyncJob
 from broker_lite.records.batch import Batch
 from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.records.record import records_of
+from broker_lite.shapes import dataclass
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

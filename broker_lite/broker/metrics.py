@@ -6,7 +6,8 @@ Nothing here knows Prometheus; `cli/scrape.py` turns it into what Prometheus rea
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+
+from broker_lite.shapes import dataclass, field
 
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Seconds: the upper ends of the buckets."""

@@ -14,7 +14,6 @@ Converting costs about 8 µs a record, so it is done in a thread unless it is li
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
@@ -26,6 +25,7 @@ from broker_lite.log.slice import FileSlice
 from broker_lite.records.batch import MAGIC
 from broker_lite.records.downconvert import down_convert
 from broker_lite.records.legacy import as_batch
+from broker_lite.shapes import replace
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import structlog
 
@@ -25,6 +24,7 @@ from broker_lite.config.resources import patterns
 from broker_lite.config.sources import Settings
 from broker_lite.errors import BrokerError, ErrorCode, InvalidRequest, UnsupportedCompressionType, refusal
 from broker_lite.records.compression import Codec, inflate
+from broker_lite.shapes import dataclass
 
 log = structlog.get_logger()
 

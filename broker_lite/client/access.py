@@ -25,11 +25,11 @@ import tempfile
 import time
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker_lite.errors import ErrorCode, StartRefused, refusal
+from broker_lite.shapes import dataclass
 
 if TYPE_CHECKING:
     import ssl

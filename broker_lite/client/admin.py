@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from broker_lite.client.client import Client
 from broker_lite.client.views import refused
+from broker_lite.shapes import dataclass
 from broker_lite.wire.messages import k48_describe_client_quotas as k48
 from broker_lite.wire.messages import k49_alter_client_quotas as k49
 from broker_lite.wire.messages.k32_describe_configs import (

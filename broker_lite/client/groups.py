@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from broker_lite.client.client import LATEST, Client
 from broker_lite.client.connection import Connection
 from broker_lite.client.views import refused
 from broker_lite.errors import BrokerError, GroupIdNotFound
 from broker_lite.ids import TopicPartition
+from broker_lite.shapes import dataclass, field
 from broker_lite.wire.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

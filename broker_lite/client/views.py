@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from broker_lite.errors import BrokerError, ErrorCode, refusal
+from broker_lite.shapes import dataclass, field
 from broker_lite.wire.messages.k03_metadata import MetadataResponseTopic
 
 

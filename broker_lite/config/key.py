@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from broker_lite.errors import InvalidConfig
+from broker_lite.shapes import dataclass, replace
 
 T_co = TypeVar("T_co", covariant=True)
 

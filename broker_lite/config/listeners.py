@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from broker_lite.config.broker import (
     ADVERTISED_LISTENERS,
@@ -20,6 +19,7 @@ from broker_lite.config.key import Key
 from broker_lite.config.security import PROTOCOLS
 from broker_lite.config.sources import Settings, Source
 from broker_lite.errors import StartRefused
+from broker_lite.shapes import dataclass, replace
 
 _ADDRESS = re.compile(
     r"(?:(?P<name>[A-Za-z0-9._-]+)://)?(?:\[(?P<v6>[0-9A-Fa-f:.%a-z]*)\]|(?P<host>[^:\[\]/\s]*)):(?P<port>[0-9]{1,5})"

@@ -11,7 +11,6 @@ Every value is parsed when it enters, so `get` cannot fail.  A topic's own keys 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, TypeVar, cast
 
@@ -19,6 +18,7 @@ from broker_lite.config import elsewhere, environment
 from broker_lite.config.broker import BROKER_KEYS
 from broker_lite.config.client_metrics import CLIENT_METRICS_KEYS
 from broker_lite.config.group import GROUP_KEYS
+from broker_lite.config.kept import kept_keys, may_keep
 from broker_lite.config.key import Key, Scope, Synonym
 from broker_lite.config.security import PER_LISTENER, listener_key
 from broker_lite.config.topic import (
@@ -28,6 +28,7 @@ from broker_lite.config.topic import (
     TOPIC_KEYS,
 )
 from broker_lite.errors import BrokerError, InvalidConfig, StartRefused
+from broker_lite.shapes import dataclass, field
 
 T = TypeVar("T")
 
@@ -95,7 +96,7 @@ class Settings:
         assert source is not Source.DEFAULT, "defaults are declared"
         assert source < Source.TOPIC, "topics and groups have their own settings"
         for name, text in texts.items():
-            key = BROKER_KEYS.get(name) or _ALIASES.get(name) or listener_key(name)
+            key = BROKER_KEYS.get(name) or _ALIASES.get(name) or listener_key(name) or kept_keys().get(name)
             if key is None:
                 raise InvalidConfig(f"Unknown broker config name: {name}")
             key.parse(text)
@@ -150,7 +151,7 @@ class Settings:
             if name in layer
         ]
         for name in names:
-            key = BROKER_KEYS.get(name)
+            key = BROKER_KEYS.get(name) or kept_keys().get(name)
             if key is not None and key.default is not None:
                 found.append(Spoken(name, key.format(key.default), Source.DEFAULT))
         return found
@@ -258,6 +259,8 @@ def resolve(
             layers[source][name] = text
         elif reason := elsewhere.why_elsewhere(name):
             ignored.setdefault(reason, []).append(name)
+            if may_keep(name, text):
+                layers[source][name] = text
         elif source is Source.FLAG:
             raise StartRefused(f"unknown key {name} in --set; {nearest(name)}")
         else:

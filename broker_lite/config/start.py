@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from broker_lite.config.listeners import Listener, advertised, opened
 from broker_lite.config.sources import Settings, topic_config
 from broker_lite.errors import BrokerError, StartRefused
 from broker_lite.ids import check_topic_name
+from broker_lite.shapes import dataclass, field
 
 _TOPIC = re.compile(r"(?P<name>[^:,=]*)(?::(?P<partitions>[^,=]*))?(?:,(?P<rest>.*))?", re.DOTALL)
 

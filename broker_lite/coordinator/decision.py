@@ -9,8 +9,9 @@ everybody who was to be answered hears of the failure instead.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from broker_lite.shapes import dataclass, field
 
 Reply = TypeVar("Reply")
 

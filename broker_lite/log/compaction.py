@@ -20,7 +20,6 @@ has to be on the platter before the first swap, which is the caller's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from broker_lite.ids import Offset
 from broker_lite.log import layout, swap
@@ -33,6 +32,7 @@ from broker_lite.log.segment import Segment
 from broker_lite.log.sifting import LastRecord, Passing, Sieve
 from broker_lite.log.spans import opened
 from broker_lite.records.batch import MAGIC, Batch
+from broker_lite.shapes import dataclass
 
 Pace = Callable[[], None]
 _WRITE_AT = 1 << 20

@@ -11,13 +11,13 @@ are made again; the mark of a clean stop goes too, so that the next start looks 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from broker_lite.ids import TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.disk import Disk, File
 from broker_lite.log.scan import Damaged, checked, intact_after
+from broker_lite.shapes import dataclass
 
 JOURNAL = "@journal"
 

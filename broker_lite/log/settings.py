@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from broker_lite.shapes import dataclass, field
 
 DAY_MS = 24 * 3600 * 1000
 FOREVER = (1 << 63) - 1

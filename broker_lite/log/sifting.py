@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker_lite.log.aborted import AbortedTxn
@@ -28,6 +27,7 @@ from broker_lite.records.batch import DELETE_HORIZON, LOG_APPEND_TIME, Batch
 from broker_lite.records.build import assemble
 from broker_lite.records.compression import deflate
 from broker_lite.records.control import read_marker
+from broker_lite.shapes import dataclass
 
 _KNOWN_BITS = 0x3F
 _WITHOUT_CODEC = 0x38

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from broker_lite.ids import Offset
 from broker_lite.log.layout import AbortedTxn
 from broker_lite.log.slice import FileSlice
 from broker_lite.records.batch import NO_TIMESTAMP
+from broker_lite.shapes import dataclass
 
 
 @dataclass(slots=True)

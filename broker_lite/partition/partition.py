@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker_lite.errors import (
@@ -44,6 +43,7 @@ from broker_lite.partition.replay import State, restore
 from broker_lite.records.batch import Batch
 from broker_lite.records.check import AppendRules, Checked, check_client_batch
 from broker_lite.records.control import build_marker
+from broker_lite.shapes import dataclass, field
 
 _EXPIRY_EVERY_MS = 600_000
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -31,6 +30,7 @@ from broker_lite.errors import (
     TransactionCoordinatorFenced,
 )
 from broker_lite.records.batch import TRANSACTIONAL, Batch
+from broker_lite.shapes import dataclass, field
 
 REMEMBERED = 5
 """As many as a producer may have in flight."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from broker_lite.records.batch import (
     CONTROL,
@@ -18,6 +17,7 @@ from broker_lite.records.batch import (
 )
 from broker_lite.records.compression import Codec, deflate
 from broker_lite.records.record import Header, write_record
+from broker_lite.shapes import dataclass
 
 _CRC_AT = 17
 

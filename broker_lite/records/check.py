@@ -31,7 +31,6 @@ that cannot be inflated is INVALID_RECORD with a sentence instead of UNKNOWN_SER
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from broker_lite.errors import (
     BrokerError,
@@ -55,6 +54,7 @@ from broker_lite.records.build import assemble, sealed
 from broker_lite.records.compression import Codec, deflate
 from broker_lite.records.outline import step_over_records
 from broker_lite.records.record import MAX_INFLATED, RawRecord, parse_records, payload_of, write_record
+from broker_lite.shapes import dataclass
 
 UNBOUNDED_MS = (1 << 63) - 1
 """`message.timestamp.before.max.ms` where nobody set it."""

@@ -7,12 +7,12 @@ A marker takes one offset, has no sequence and never reaches an application.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from broker_lite.errors import InvalidRecord
 from broker_lite.records.batch import Batch
 from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.records.record import records_of
+from broker_lite.shapes import dataclass
 
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")

@@ -14,12 +14,12 @@ reader takes that way first and calls for help only where the high bit is set: 2
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker_lite.errors import InvalidRecord
 from broker_lite.records.batch import HEADER_SIZE, Batch
 from broker_lite.records.compression import Codec, inflate
+from broker_lite.shapes import dataclass
 
 MAX_INFLATED = 64 << 20
 """How large a batch may become where nobody says otherwise."""

@@ -18,8 +18,9 @@ hundred bindings the first answer takes some 20 µs, the next 0.2 µs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
+
+from broker_lite.shapes import dataclass
 
 CLUSTER_NAME = "kafka-cluster"
 ANY_NAME = "*"

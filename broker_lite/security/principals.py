@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from broker_lite.shapes import dataclass
 
 ANONYMOUS = "User:ANONYMOUS"
 

@@ -6,8 +6,9 @@ A mechanism is an object with `respond(token) -> Step`; it lives for one log-in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from broker_lite.shapes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

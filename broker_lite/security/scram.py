@@ -25,10 +25,10 @@ import secrets
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
 from broker_lite.security.sasl import AuthenticationFailed, Step
+from broker_lite.shapes import dataclass
 
 LEAST_ITERATIONS = 4096
 MOST_ITERATIONS = 16384

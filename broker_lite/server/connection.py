@@ -34,7 +34,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
 
 import anyio
 import structlog
@@ -46,6 +45,7 @@ from broker_lite.server.limits import SLOWEST, Budget, Complaints, Limits
 from broker_lite.server.outbox import JOIN, Outbox
 from broker_lite.server.sasl import Answerer, Gate
 from broker_lite.server.tls import Tls
+from broker_lite.shapes import dataclass, field
 
 RECEIVE = 262_144
 """The shared receive buffer: at most so much comes in one go."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import resource
 from collections import Counter, deque
-from dataclasses import dataclass
 from typing import Protocol
+
+from broker_lite.shapes import dataclass
 
 UNLIMITED = 2**31 - 1
 _KEPT_BACK_AT_LEAST = 32

@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import count
 
 import anyio
@@ -27,6 +26,7 @@ from broker_lite.server.connection import Connection, Shared, accept, adopt, pee
 from broker_lite.server.limits import Budget, Doors, Limits, raise_open_files
 from broker_lite.server.sasl import Answerer, Gate, SaslRules
 from broker_lite.server.tls import Tls, mistake
+from broker_lite.shapes import dataclass, replace
 
 BACKLOG = 1024
 SWEEP_EVERY = 1.0

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ from broker_lite.clock import Clock
 from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
 from broker_lite.security.principals import principal
 from broker_lite.security.sasl import AuthenticationFailed, Step
+from broker_lite.shapes import dataclass, field
 from broker_lite.wire.codec import decode, encode_bytes
 from broker_lite.wire.headers import read_request_header, request_is_flexible, response_header, response_is_flexible
 from broker_lite.wire.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -191,29 +191,46 @@ class Gate:
         asked, _ = decode(SaslAuthenticateRequest, version, frame, pos, max_elements=16)
         return self._authenticate(facts, bytes(asked.auth_bytes), version, header.correlation_id)
 
-    async def _authenticate(self, facts: ConnectionFacts, token: bytes, version: int, correlation_id: int) -> Answer:
-        try:
-            step = await self._step(facts, token)
-        except AuthenticationFailed as error:
-            response = SaslAuthenticateResponse(
-                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
-                error_message=error.told or self._told(),
-                auth_bytes=b"",
-            )
-        else:
+    def _authenticate(
+        self, facts: ConnectionFacts, token: bytes, version: int, correlation_id: int
+    ) -> Answer | Awaitable[Answer]:
+        def framed(step: Step) -> Answer:
             lifetime = self._lifetime_ms(step) if step.user is not None else 0
             response = SaslAuthenticateResponse(error_message=None, auth_bytes=step.token, session_lifetime_ms=lifetime)
-        return _framed(AUTHENTICATE, version, correlation_id, encode_bytes(response, version))
+            return _framed(AUTHENTICATE, version, correlation_id, encode_bytes(response, version))
 
-    async def _raw(self, facts: ConnectionFacts, frame: memoryview) -> Answer:
-        try:
-            step = await self._step(facts, bytes(frame))
-        except AuthenticationFailed:
-            return None
-        return [struct.pack(">i", len(step.token)) + step.token]
+        async def later(waits: Awaitable[Step]) -> Answer:
+            try:
+                return framed(await waits)
+            except AuthenticationFailed as error:
+                response = SaslAuthenticateResponse(
+                    error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
+                    error_message=error.told or self._told(),
+                    auth_bytes=b"",
+                )
+                return _framed(AUTHENTICATE, version, correlation_id, encode_bytes(response, version))
 
-    async def _step(self, facts: ConnectionFacts, token: bytes) -> Step:
-        """One token further; with the last one the gate is open. A refusal has waited when it is raised."""
+        stepped = self._step(facts, token)
+        return framed(stepped) if isinstance(stepped, Step) else later(stepped)
+
+    def _raw(self, facts: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
+        def framed(step: Step) -> Answer:
+            return [struct.pack(">i", len(step.token)) + step.token]
+
+        async def later(waits: Awaitable[Step]) -> Answer:
+            try:
+                return framed(await waits)
+            except AuthenticationFailed:
+                return None
+
+        stepped = self._step(facts, bytes(frame))
+        return framed(stepped) if isinstance(stepped, Step) else later(stepped)
+
+    def _step(self, facts: ConnectionFacts, token: bytes) -> Step | Awaitable[Step]:
+        """One token further; with the last one the gate is open.
+
+        What takes no time is answered at once: a task for each log-in would cost more than SCRAM itself.
+        """
         try:
             if self._login is None:
                 raise AuthenticationFailed(
@@ -222,14 +239,28 @@ class Gate:
                 )
             step: Step | Work = self._login.respond(token)
             if not isinstance(step, Step):
-                step = await anyio.to_thread.run_sync(step, limiter=self._rules.workers)
+                return self._worked(facts, step)
             if step.user is not None:
                 self._enter(facts, step)
         except AuthenticationFailed as error:
-            await self._rules.clock.wait(anyio.Event(), self._rules.failed_delay_ms / 1000)
-            self.failed = f"{self._mechanism} log-in refused: {error}"
-            raise
+            return self._refused(error)
         return step
+
+    async def _worked(self, facts: ConnectionFacts, work: Work) -> Step:
+        """Milliseconds of hashing, beside the loop."""
+        try:
+            step = await anyio.to_thread.run_sync(work, limiter=self._rules.workers)
+            if step.user is not None:
+                self._enter(facts, step)
+        except AuthenticationFailed as error:
+            return await self._refused(error)
+        return step
+
+    async def _refused(self, error: AuthenticationFailed) -> Step:
+        """Raises it, after a while."""
+        await self._rules.clock.wait(anyio.Event(), self._rules.failed_delay_ms / 1000)
+        self.failed = f"{self._mechanism} log-in refused: {error}"
+        raise error
 
     def _enter(self, facts: ConnectionFacts, step: Step) -> None:
         assert step.user is not None

@@ -15,7 +15,6 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -26,6 +25,7 @@ from broker_lite.config.sources import Settings
 from broker_lite.errors import StartRefused
 from broker_lite.security.principals import ANONYMOUS, MappingRules, principal
 from broker_lite.server.farewell import Handshake
+from broker_lite.shapes import dataclass
 
 log = structlog.get_logger()
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from broker_lite.errors import Malformed
+from broker_lite.shapes import dataclass
 from broker_lite.wire.messages import request_class
 from broker_lite.wire.primitives import skip_tags
 from broker_lite.wire.schema import spec_of

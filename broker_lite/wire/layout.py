@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import types
 import typing
-from dataclasses import dataclass
 from typing import Final
 
+from broker_lite.shapes import dataclass
 from broker_lite.wire.schema import (
     MISSING,
     ZERO_UUID,

@@ -10,7 +10,8 @@ Both assignors are given what each member reads and owns, and say what each shal
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from broker_lite.shapes import dataclass
 
 Place = tuple[bytes, int]
 """Topic id and partition."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 from broker_lite.ids import TopicId
+from broker_lite.shapes import dataclass
 
 
 class TopicFacts(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from broker_lite.coordinator.decision import Record
 from broker_lite.coordinator.groups.classic import ClassicGroup
@@ -11,6 +10,7 @@ from broker_lite.coordinator.groups.consumer import ConsumerGroup
 from broker_lite.coordinator.groups.offsets import Committed, commit_record
 from broker_lite.errors import ErrorCode, GroupIdNotFound, IllegalGeneration
 from broker_lite.ids import NO_TOPIC_ID
+from broker_lite.shapes import dataclass
 
 
 @dataclass(slots=True)

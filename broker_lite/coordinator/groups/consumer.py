@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 from broker_lite.coordinator import schemas as s
@@ -33,6 +32,7 @@ from broker_lite.errors import (
     UnknownMemberId,
     UnsupportedVersion,
 )
+from broker_lite.shapes import dataclass, field
 
 LEAVES = -1
 LEAVES_FOR_A_WHILE = -2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from broker_lite.coordinator.decision import Ticket
 from broker_lite.coordinator.groups.catalogue import Catalogue
 from broker_lite.coordinator.groups.consumer import NONE, ConsumerGroup, ConsumerMember, MemberState
@@ -29,6 +27,7 @@ from broker_lite.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
+from broker_lite.shapes import replace
 
 
 def join(group: ConsumerGroup, turn: Turn, asked: Join, ticket: Ticket, catalogue: Catalogue) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
 from broker_lite.coordinator.groups import migration, patterns
 from broker_lite.coordinator.groups.catalogue import Catalogue, Eyes
 from broker_lite.coordinator.groups.consumer import (
@@ -28,6 +26,7 @@ from broker_lite.errors import (
     UnreleasedInstanceId,
     UnsupportedAssignor,
 )
+from broker_lite.shapes import dataclass, field, replace
 
 MEMBER_TIMERS = ("session", "revoke", "rejoin", "resync")
 """Whichever of them ends, the member is out."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 
 from broker_lite.coordinator.decision import Ticket
 from broker_lite.errors import ErrorCode
+from broker_lite.shapes import dataclass, field
 
 Protocols = list[tuple[str, bytes]]
 """What a member can speak, best first: name and metadata, which only the leader reads."""

@@ -8,11 +8,11 @@ that stands later in the log wins, which is why each offset knows the place of i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from broker_lite.coordinator.decision import Record
 from broker_lite.coordinator.schemas import OffsetCommitKey, OffsetCommitValue, record, tombstone
 from broker_lite.ids import NO_TOPIC_ID
+from broker_lite.shapes import dataclass
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ A plan is worked out on copies; the group itself changes when the plan's records
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
 
 from broker_lite.coordinator.decision import Record
 from broker_lite.coordinator.groups import patterns
@@ -15,6 +14,7 @@ from broker_lite.coordinator.groups.catalogue import Catalogue, Eyes
 from broker_lite.coordinator.groups.consumer import NONE, ConsumerGroup, ConsumerMember, Places
 from broker_lite.coordinator.groups.reconcile import step
 from broker_lite.coordinator.groups.turn import Turn
+from broker_lite.shapes import dataclass, field, replace
 
 
 @dataclass(slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from broker_lite.coordinator.groups.assignors import Place
 from broker_lite.coordinator.groups.consumer import NONE, ConsumerMember, MemberState, Places
+from broker_lite.shapes import replace
 
 
 def step(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from broker_lite.shapes import dataclass
 
 MINUTES = 60_000
 DAYS = 24 * 60 * MINUTES

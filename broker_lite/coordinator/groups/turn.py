@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from broker_lite.coordinator.decision import Record, Ticket
 from broker_lite.coordinator.groups.settings import GroupSettings
 from broker_lite.coordinator.timers import Timers
+from broker_lite.shapes import dataclass, field
 
 TimerKey = tuple[str, str, str]
 """What ends (`session`, `join`, `sync`, …), the group, and the member if it is about one."""

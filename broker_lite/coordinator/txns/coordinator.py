@@ -8,7 +8,6 @@ of an API say instead is the API's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from broker_lite.coordinator.decision import Decision, Record, Reply
@@ -25,6 +24,7 @@ from broker_lite.errors import (
     TransactionalIdNotFound,
 )
 from broker_lite.ids import TopicPartition
+from broker_lite.shapes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

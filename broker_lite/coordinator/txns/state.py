@@ -18,10 +18,10 @@ A `Transaction` never changes; a decision makes the next one and writes it down,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from broker_lite.ids import TopicPartition
+from broker_lite.shapes import dataclass, replace
 
 NO_PRODUCER = -1
 NO_EPOCH = -1
