@@ -17,6 +17,7 @@ from broker_lite.config import group as group_keys
 from broker_lite.config.broker import BROKER_KEYS
 from broker_lite.config.client_metrics import CLIENT_METRICS_KEYS, INTERVAL_MS, MATCH, SELECTORS
 from broker_lite.config.group import GROUP_KEYS
+from broker_lite.config.kept import kept_keys
 from broker_lite.config.key import Key, Scope
 from broker_lite.config.sources import Settings, TopicSettings, topic_config
 from broker_lite.config.topic import TOPIC_KEYS
@@ -43,8 +44,8 @@ def check(scope: Scope, texts: Mapping[str, str], settings: Settings, *, changed
 
 
 def known_broker_keys(texts: Mapping[str, str]) -> dict[str, str]:
-    """Those that we have a declaration for."""
-    return {name: text for name, text in texts.items() if name in BROKER_KEYS}
+    """Those that we have a declaration for, were it only to show them."""
+    return {name: text for name, text in texts.items() if name in BROKER_KEYS or name in kept_keys()}
 
 
 def _check_broker(texts: Mapping[str, str], changed: set[str]) -> None:
@@ -53,7 +54,7 @@ def _check_broker(texts: Mapping[str, str], changed: set[str]) -> None:
         raise InvalidRequest(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
     for name, text in known_broker_keys(texts).items():
         try:
-            BROKER_KEYS[name].parse(text)
+            (BROKER_KEYS.get(name) or kept_keys()[name]).parse(text)
         except InvalidConfig as error:
             raise InvalidRequest(error.message) from None
 

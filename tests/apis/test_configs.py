@@ -11,6 +11,7 @@ import broker_lite.broker.topics as a_module_that_logs
 from broker_lite import logs
 from broker_lite.config.client_metrics import CLIENT_METRICS_KEYS
 from broker_lite.config.group import GROUP_KEYS
+from broker_lite.config.sources import resolve
 from broker_lite.config.start import Durability, TopicAtStart
 from broker_lite.config.topic import TOPIC_KEYS
 from broker_lite.errors import ErrorCode
@@ -108,6 +109,38 @@ async def test_addresses_that_nobody_advertised_are_shown_as_clients_are_told_th
     found = await shown(talk, BROKER, "1", "advertised.listeners")
     assert (found.value, found.config_source, found.is_default) == ("PLAINTEXT://127.0.0.1:9092", 4, False)
     assert found.read_only
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "source", "read_only"),
+    [
+        ("broker.id", "1", 4, True),
+        ("default.replication.factor", "1", 5, True),
+        ("num.io.threads", "8", 5, False),
+        ("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", 5, False),
+        ("replica.selector.class", None, 5, True),
+    ],
+)
+async def test_a_key_of_kafka_that_has_no_effect_here_is_found_all_the_same(
+    talk: Talk, name: str, value: str | None, source: int, read_only: bool
+) -> None:
+    found = await shown(talk, BROKER, "1", name)
+    assert (found.value, found.config_source, found.read_only) == (value, source, read_only)
+    assert not found.is_sensitive
+
+
+async def test_a_key_without_effect_is_shown_as_it_was_set_while_running(talk: Talk) -> None:
+    assert await change(talk, BROKER, "1", ("num.io.threads", SET, "16")) == (0, None)
+    found = await shown(talk, BROKER, "1", "num.io.threads")
+    assert (found.value, found.config_source) == ("16", 2)
+    assert [(said.value, said.source) for said in found.synonyms] == [("16", 2), ("8", 5)]
+    code, message = await change(talk, BROKER, "1", ("num.io.threads", SET, "many"))
+    assert (code, message) == (42, "Invalid value many for configuration num.io.threads: Not a number of type INT")
+
+
+def test_a_key_without_effect_is_kept_as_the_file_says_unless_it_cannot_be_read() -> None:
+    settings, _ = resolve({"num.io.threads": "4", "num.network.threads": "few"}, {}, {})
+    assert (settings.said("num.io.threads"), settings.said("num.network.threads")) == ("4", None)
 
 
 async def test_addresses_that_were_advertised_are_shown_as_they_were_set(tmp_path: Path) -> None:
@@ -306,9 +339,9 @@ async def test_everything_that_was_set_survives_a_restart(tmp_path: Path) -> Non
         assert (await shown(talk, GROUP, "h", "consumer.session.timeout.ms")).config_source == 5
 
 
-async def test_a_key_of_kafka_without_effect_is_kept_and_not_shown_openly(talk: Talk) -> None:
-    assert await change(talk, BROKER, "1", ("num.io.threads", SET, "9")) == (0, None)
-    found = await shown(talk, BROKER, "1", "num.io.threads")
+async def test_a_key_that_nobody_knows_is_kept_and_not_shown_openly(talk: Talk) -> None:
+    assert await change(talk, BROKER, "1", ("somebodys.plugin.key", SET, "9")) == (0, None)
+    found = await shown(talk, BROKER, "1", "somebodys.plugin.key")
     assert (found.value, found.is_sensitive, found.config_source) == (None, True, 2)
 
 
