@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 
 from broker_lite.broker.journal import Change, Json
 
@@ -70,8 +72,10 @@ class Quotas:
         self._monotonic = monotonic
         self._limits: dict[Entity, dict[str, float]] = {}
         self._meters: dict[tuple[str, Entity], Meter] = {}
+        self._rates: dict[str | None, float] = {}
+        """How often an address may connect; None: any other."""
         self.active = False
-        """Whether anybody has a limit."""
+        """Whether anybody has a limit on what he asks."""
 
     def __iter__(self) -> Iterator[tuple[Entity, Mapping[str, float]]]:
         return iter(self._limits.items())
@@ -97,7 +101,20 @@ class Quotas:
                 key: float(limit) for key, limit in change.value.items() if isinstance(limit, (int, float))
             }
         self._meters.clear()
-        self.active = bool(self._limits)
+        if entity[0][0] == IP:
+            self._follow(entity[0][1], self._limits.get(entity, {}).get(CONNECTIONS))
+        self.active = any(kind != IP for entity in self._limits for kind, _ in entity)
+
+    def _follow(self, host: str | None, rate: float | None) -> None:
+        """A host may be given by name; then its address counts, as it is now."""
+        address = host
+        if host is not None:
+            with suppress(OSError):
+                address = str(socket.getaddrinfo(host, None)[0][4][0])
+        if rate is None:
+            self._rates.pop(address, None)
+        else:
+            self._rates[address] = rate
 
     def limit(self, key: str, user: str, client_id: str) -> tuple[float, Entity] | None:
         """The limit that counts, and whose meter measures it."""
@@ -113,14 +130,34 @@ class Quotas:
         if found is None:
             return 0.0
         limit, shared = found
-        now = self._monotonic()
+        meter, now = self._meter(key, shared), self._monotonic()
+        meter.add(amount, now)
+        return meter.wait(limit, now)
+
+    def _meter(self, key: str, shared: Entity) -> Meter:
         meter = self._meters.get((key, shared))
         if meter is None:
             if len(self._meters) >= MOST_METERS:
                 del self._meters[next(iter(self._meters))]
             meter = self._meters[key, shared] = Meter()
-        meter.add(amount, now)
-        return meter.wait(limit, now)
+        return meter
+
+    def too_fast(self, host: str) -> float:
+        """Somebody connects from this address. If that is too often, the seconds until it would not be (KIP-612).
+
+        As in Kafka, who is turned away has not come: he does not count, and he waits no longer than one sample.
+        """
+        if not self._rates:
+            return 0.0
+        limit = self._rates.get(host, self._rates.get(None))
+        if limit is None:
+            return 0.0
+        meter, now = self._meter(CONNECTIONS, ((IP, host),)), self._monotonic()
+        meter.add(1, now)
+        wait = meter.wait(limit, now)
+        if wait > 0:
+            meter.add(-1, now)
+        return min(wait, SAMPLE_SECONDS)
 
     def owes(self, key: str, user: str, client_id: str) -> float:
         """What he would have to wait now, if he did nothing more."""

@@ -173,6 +173,7 @@ async def _serve(options: StartOptions) -> None:
     from broker_lite.apis import registry
     from broker_lite.broker.broker import Broker
     from broker_lite.clock import SystemClock
+    from broker_lite.server.limits import Doors
     from broker_lite.server.listener import ListenerAddress, serve
     from broker_lite.server.protection import protected, warn_if_open
 
@@ -188,6 +189,8 @@ async def _serve(options: StartOptions) -> None:
     async with Broker.running(options, clock) as broker, anyio.create_task_group() as tasks:
         # Before this line, while files are replayed, a signal ends the process at once: that is as safe as kill -9.
         answer, limits = partial(registry.answer, broker), limits_from(options.settings)
+        doors = Doors(limits, broker.quotas.too_fast)
+        broker.configs.on_change.append(lambda _scope, _name: doors.obey(limits_from(options.settings)))
         addresses = protected(
             options.settings,
             options.listeners,
@@ -202,7 +205,7 @@ async def _serve(options: StartOptions) -> None:
         heard = (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if certificates else ()))
         with anyio.open_signal_receiver(*heard) as signals:
             tasks.start_soon(_obey, signals, stop, certificates)
-            await serve(answer, addresses, limits, ready, stop=stop, clock=clock)
+            await serve(answer, addresses, limits, ready, stop=stop, clock=clock, doors=doors)
             tasks.cancel_scope.cancel()
 
 
@@ -245,12 +248,13 @@ async def _obey(signals: AsyncIterator[signal.Signals], stop: anyio.Event, certi
 
 
 def limits_from(settings: Settings) -> Limits:
-    from broker_lite.server.limits import Limits
+    from broker_lite.server.limits import Limits, overrides
 
     return Limits(
         request_max_bytes=settings.get(keys.SOCKET_REQUEST_MAX_BYTES),
         max_connections=settings.get(keys.MAX_CONNECTIONS),
         max_connections_per_ip=settings.get(keys.MAX_CONNECTIONS_PER_IP),
+        max_connections_of=overrides(settings.get(keys.MAX_CONNECTIONS_PER_IP_OVERRIDES)),
         max_idle_ms=settings.get(keys.CONNECTIONS_MAX_IDLE_MS),
         queued_max_request_bytes=settings.get(keys.QUEUED_MAX_REQUEST_BYTES),
         read_frame_ms=settings.get(keys.REQUEST_READ_TIMEOUT_MS),

@@ -80,14 +80,15 @@ REQUEST_READ_TIMEOUT_MS = Key(
     "broker.lite.request.read.timeout.ms", Kind.INT, 30000,
     "How long a request that has begun may take to arrive, unless it comes at a fair speed.", low=1,
 )  # fmt: skip
-MAX_CONNECTIONS = Key("max.connections", Kind.INT, INT_MAX, "Connections at once; further ones wait.", low=0)
+MAX_CONNECTIONS = Key(
+    "max.connections", Kind.INT, INT_MAX, "Connections at once; further ones wait.", low=0, dynamic=True
+)
 MAX_CONNECTIONS_PER_IP = Key(
-    "max.connections.per.ip", Kind.INT, INT_MAX, "Connections at once from one address.", low=0
+    "max.connections.per.ip", Kind.INT, INT_MAX, "Connections at once from one address.", low=0, dynamic=True
 )
 MAX_CONNECTIONS_PER_IP_OVERRIDES: Key[tuple[str, ...]] = Key(
     "max.connections.per.ip.overrides", Kind.LIST, (), "Other limits for some addresses, as HOST:NUMBER,HOST:NUMBER.",
     dynamic=True, pattern=re.compile(r".+:[0-9]+"), pattern_says="expected HOST:NUMBER,HOST:NUMBER,...",
-    ignored="one limit holds for all addresses",
 )  # fmt: skip
 CONNECTIONS_MAX_IDLE_MS = Key(
     "connections.max.idle.ms", Kind.LONG, 600000, "A connection that is silent for so long is closed; -1 is never."

@@ -7,10 +7,13 @@ asks before it accepts, a connection asks before it grows a buffer, and one swee
 from __future__ import annotations
 
 import resource
+import socket
 from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Protocol
 
-from broker_lite.shapes import dataclass
+from broker_lite.shapes import dataclass, field
 
 UNLIMITED = 2**31 - 1
 _KEPT_BACK_AT_LEAST = 32
@@ -24,6 +27,8 @@ class Limits:
     """`max.connections`: further ones wait in the kernel's queue until one ends, as with Kafka."""
     max_connections_per_ip: int = UNLIMITED
     """`max.connections.per.ip`: further ones are closed at once."""
+    max_connections_of: Mapping[str, int] = field(default_factory=dict)
+    """`max.connections.per.ip.overrides`: another limit for some addresses."""
     max_idle_ms: int = 600_000
     """`connections.max.idle.ms`: nothing asked and nothing moved for so long."""
     queued_max_request_bytes: int = 268_435_456
@@ -87,20 +92,33 @@ class Budget:
 
 
 class Doors:
-    """Who is in: how many connections, and how many of each address."""
+    """Who is in: how many connections, and how many of each address. What they may be can change at any time."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._most = min(limits.max_connections, connections_for_open_files())
-        self._most_per_ip = limits.max_connections_per_ip
+    HELD = 100
+    """So many that came too fast are kept waiting; more are turned away at once."""
+
+    def __init__(self, limits: Limits, too_fast: Callable[[str], float] | None = None) -> None:
+        self.too_fast = too_fast or _never
+        """Told of one who comes from an address: seconds after which he is to be turned away, 0 if he is welcome."""
+        self.on_change: Callable[[], object] = bool  # nobody waits yet
         self._by_ip: Counter[str] = Counter()
         self.inside = 0
+        self.held = 0
+        self.obey(limits)
+
+    def obey(self, limits: Limits) -> None:
+        """From now on these count, and only for those who come from now on."""
+        self._most = min(limits.max_connections, connections_for_open_files())
+        self._most_per_ip = limits.max_connections_per_ip
+        self._most_of = limits.max_connections_of
+        self.on_change()
 
     @property
     def full(self) -> bool:
         return self.inside >= self._most
 
     def enter(self, host: str) -> bool:
-        if self._by_ip[host] >= self._most_per_ip:
+        if self._by_ip[host] >= self._most_of.get(host, self._most_per_ip):
             return False
         self._by_ip[host] += 1
         self.inside += 1
@@ -111,6 +129,20 @@ class Doors:
         self._by_ip[host] -= 1
         if not self._by_ip[host]:
             del self._by_ip[host]
+
+
+def overrides(texts: Iterable[str]) -> dict[str, int]:
+    """HOST:NUMBER each. A name stands for the address that it has now; one that has none is nobody's."""
+    found = {}
+    for text in texts:
+        host, _, most = text.rpartition(":")
+        with suppress(OSError):
+            found[socket.getaddrinfo(host.strip("[]"), None)[0][4][0]] = int(most)
+    return {str(host): most for host, most in found.items()}
+
+
+def _never(_host: str) -> float:
+    return 0.0
 
 
 class Complaints:

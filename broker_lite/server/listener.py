@@ -61,6 +61,7 @@ async def serve(
     *,
     stop: anyio.Event,
     clock: Clock,
+    doors: Doors | None = None,
 ) -> None:
     """Serve until `stop` is set. `ready` hears the addresses with their real ports before anybody is accepted."""
     raise_open_files()
@@ -72,18 +73,19 @@ async def serve(
             sockets += [(address, one) for one in opened]
             bound.append(replace(address, port=opened[0].getsockname()[1]))
         ready(bound)
-        await _Server(answer, limits, clock).run(sockets, stop)
+        await _Server(answer, limits, clock, doors or Doors(limits)).run(sockets, stop)
     finally:
         for _, listening in sockets:
             listening.close()
 
 
 class _Server:
-    def __init__(self, answer: Answerer, limits: Limits, clock: Clock) -> None:
+    def __init__(self, answer: Answerer, limits: Limits, clock: Clock, doors: Doors) -> None:
         self._answer = answer
         self._limits = limits
         self._clock = clock
-        self._doors = Doors(limits)
+        self._doors = doors
+        doors.on_change = self._look_again
         self._connections: set[Connection] = set()
         self._someone_left = anyio.Event()
         self._ids = count(1)
@@ -127,6 +129,10 @@ class _Server:
                     )
                     await self._clock.wait(self._someone_left, RETRY_ACCEPT_AFTER)
                 continue  # others are of the client that is gone already
+            wait = self._doors.too_fast(_host(client))
+            if wait > 0:
+                doors.start_soon(self._turn_away, client, listener.name, wait)
+                continue
             connection = self._welcome(client, listener)
             if connection is None:
                 continue
@@ -135,6 +141,19 @@ class _Server:
                     await self._adopt(client, connection, None)
             else:  # a handshake takes its time, and the next client does not wait for it
                 doors.start_soon(self._adopt, client, connection, listener.tls)
+
+    async def _turn_away(self, client: socket.socket, listener: str, seconds: float) -> None:
+        """He who comes too fast is kept waiting and then turned away, so that he does not come again at once."""
+        host = _host(client)
+        if self._shared.complaints.may_log(host):
+            log.info("connection.refused", peer=host, listener=listener, reason="connection_creation_rate")
+        self._doors.held += 1
+        try:
+            if self._doors.held <= self._doors.HELD:
+                await self._clock.wait(anyio.Event(), seconds)
+        finally:
+            self._doors.held -= 1
+            client.close()
 
     def _welcome(self, client: socket.socket, listener: ListenerAddress) -> Connection | None:
         try:
@@ -171,6 +190,9 @@ class _Server:
 
     def _left(self, facts: ConnectionFacts) -> None:
         self._doors.leave(facts.peer[0])
+        self._look_again()
+
+    def _look_again(self) -> None:
         self._someone_left.set()
         self._someone_left = anyio.Event()
 
@@ -258,6 +280,13 @@ def _open(family: int, where: tuple[str | int, ...]) -> socket.socket:
         one.close()
         raise
     return one
+
+
+def _host(client: socket.socket) -> str:
+    try:
+        return _address(client.getpeername())[0]
+    except OSError:  # gone while it stood in the queue
+        return ""
 
 
 def _address(name: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:

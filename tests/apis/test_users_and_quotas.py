@@ -310,3 +310,23 @@ async def test_without_a_limit_nothing_is_measured(limited: Talk) -> None:
     assert limited.broker.quotas.active
     await alter_quota(limited, {"user": "x"}, {"producer_byte_rate": None})
     assert not limited.broker.quotas.active
+
+
+async def test_an_address_may_connect_only_so_often(tmp_path: Path, clock: ManualClock) -> None:
+    async with talking(tmp_path, clock, durability=Durability.OS) as talk:
+        too_fast = talk.broker.quotas.too_fast
+        assert [too_fast("10.0.0.1") for _ in range(1000)] == [0.0] * 1000
+        assert await alter_quota(talk, {"ip": None}, {"connection_creation_rate": 2.0}) == (0, None)
+        assert await alter_quota(talk, {"ip": "10.0.0.9"}, {"connection_creation_rate": 1.0}) == (0, None)
+        assert not talk.broker.quotas.active
+        assert [too_fast("10.0.0.1") for _ in range(20)] == [0.0] * 20  # two a second, over ten seconds
+        assert too_fast("10.0.0.1") == pytest.approx(0.5)
+        assert too_fast("10.0.0.1") == pytest.approx(0.5), "who was turned away has not come"
+        assert too_fast("10.0.0.2") == 0.0
+        assert [too_fast("10.0.0.9") for _ in range(11)][-2:] == [0.0, 1.0]
+        clock.advance(11)
+        assert too_fast("10.0.0.1") == 0.0
+    async with talking(tmp_path, clock, durability=Durability.OS) as talk:
+        assert [talk.broker.quotas.too_fast("10.0.0.9") for _ in range(11)][-2:] == [0.0, 1.0]
+        assert await alter_quota(talk, {"ip": "10.0.0.9"}, {"connection_creation_rate": None}) == (0, None)
+        assert [talk.broker.quotas.too_fast("10.0.0.9") for _ in range(11)][-2:] == [0.0, 0.0]

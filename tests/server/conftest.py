@@ -14,7 +14,7 @@ import pytest
 
 from broker_lite.apis.registry import Answer, ConnectionFacts
 from broker_lite.clock import Clock, SystemClock
-from broker_lite.server.limits import Limits
+from broker_lite.server.limits import Doors, Limits
 from broker_lite.server.listener import ListenerAddress, serve
 
 PATIENCE = 20.0
@@ -108,6 +108,7 @@ def run(request: pytest.FixtureRequest) -> Iterator[Callable[..., Server]]:
             limits: Limits | None = None,
             clock: Clock | None = None,
             listeners: list[ListenerAddress] | None = None,
+            doors: Doors | None = None,
         ) -> Server:
             portal = ends.enter_context(
                 anyio.from_thread.start_blocking_portal(
@@ -124,7 +125,15 @@ def run(request: pytest.FixtureRequest) -> Iterator[Callable[..., Server]]:
             async def life() -> None:
                 where = listeners or [ListenerAddress("PLAINTEXT", "127.0.0.1", 0)]
                 try:
-                    await serve(answer, where, limits or Limits(), on_ready, stop=server.stop, clock=server.clock)
+                    await serve(
+                        answer,
+                        where,
+                        limits or Limits(),
+                        on_ready,
+                        stop=server.stop,
+                        clock=server.clock,
+                        doors=doors,
+                    )
                 finally:
                     server.stopped.set()
                     ready.set()

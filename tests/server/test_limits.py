@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 
-from broker_lite.server.limits import Budget, Complaints, Doors, Limits
+from broker_lite.server.limits import Budget, Complaints, Doors, Limits, overrides
 
 
 class Frame:
@@ -107,6 +107,23 @@ def test_doors_count_per_address() -> None:
     doors.leave("a")
     assert not doors.full
     assert doors.enter("a")
+
+
+def test_doors_obey_other_limits_at_once() -> None:
+    told: list[bool] = []
+    doors = Doors(Limits(max_connections=1))
+    doors.on_change = lambda: told.append(doors.full)
+    assert doors.enter("a")
+    doors.obey(Limits(max_connections=9, max_connections_per_ip=1, max_connections_of={"b": 2}))
+    assert told == [False]
+    assert [doors.enter(host) for host in "abbbc"] == [False, True, True, False, True]
+    doors.obey(Limits(max_connections=2))
+    assert doors.full
+
+
+def test_other_limits_for_some_addresses_may_name_hosts() -> None:
+    assert overrides(["127.0.0.1:3", "::1:4", "[::2]:5", "no such host:6"]) == {"127.0.0.1": 3, "::1": 4, "::2": 5}
+    assert set(overrides(["localhost:7"]).values()) == {7}
 
 
 def test_complaints_are_counted_when_they_are_no_longer_logged() -> None:

@@ -13,7 +13,7 @@ import structlog.testing
 from broker_lite.apis.registry import Answer, ConnectionFacts
 from broker_lite.clock import ManualClock
 from broker_lite.errors import StartRefused
-from broker_lite.server.limits import Limits
+from broker_lite.server.limits import Doors, Limits
 from broker_lite.server.listener import ListenerAddress, bind
 from tests.server.conftest import PATIENCE, Client, Server, framed
 from tests.server.test_connection import Parking, Slice
@@ -99,6 +99,36 @@ def test_beyond_max_connections_clients_wait_in_line(run: Run) -> None:
     waiting.socket.settimeout(PATIENCE)
     inside[1].close()
     assert waiting.hear() == b"me too"
+
+
+def test_those_in_line_come_in_when_more_are_allowed(run: Run) -> None:
+    doors = Doors(Limits(max_connections=1))
+    server = run(doors=doors)
+    inside, waiting = server.client(), server.client()
+    for client in (inside, waiting):
+        client.ask(b"in")
+    assert inside.hear() == b"in"
+    server.portal.call(doors.obey, Limits(max_connections=2))
+    assert waiting.hear() == b"in"
+
+
+def test_who_comes_too_fast_is_kept_waiting_and_turned_away(run: Run) -> None:
+    rates = iter([0.0, 0.7, 0.0])
+    server = run(doors=Doors(Limits(), lambda host: next(rates) if host == "127.0.0.1" else 0.0), clock=ManualClock())
+    first, fast = server.client(), server.client()
+    first.ask(b"in")
+    assert first.hear() == b"in"
+    fast.ask(b"me too")
+    server.turn()
+    fast.socket.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        fast.socket.recv(1)
+    fast.socket.settimeout(PATIENCE)
+    pass_time(server, 1)
+    assert fast.is_hung_up_on()
+    later = server.client()
+    later.ask(b"in")
+    assert later.hear() == b"in"
 
 
 def test_beyond_max_connections_per_ip_clients_are_turned_away(run: Run) -> None:
