@@ -1,0 +1,280 @@
+"""What protection costs: TLS against Apache Kafka's TLS, log-ins a second, and ACLs against none.
+
+Certificates are those of `broker-lite certs`: PEM for ours, the same in PKCS#12 for Kafka and for Kafka's tools.  The
+tools' files are for both brokers the same.  A log-in is a new connection, SaslHandshake and the two messages of
+SCRAM-SHA-256; the client salts its password once, because that work is the client's and would drown the server's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import statistics
+import threading
+import time
+from base64 import b64decode, b64encode
+from pathlib import Path
+
+import anyio
+
+from bench import tools
+from bench.chapter import Bench, Broker
+from bench.measures import OURS, Measure, cost_of
+from bench.peer import ApacheKafka, BrokerLite, cpu_seconds, free_port
+from bench.raw import Connection, create_topic, frame, string
+from bench.small import small_produces
+from broker_lite.cli import certs
+from broker_lite.client.admin import set_password
+from broker_lite.client.client import Client
+
+TITLE = "Security"
+WRITTEN = Measure("produce over TLS", "records/s", 0.8)
+READ = Measure("consume over TLS", "records/s", 0.8)
+LOGINS = Measure("SCRAM-SHA-256 log-ins, 8 at a time", "log-ins/s", 1.0)
+ACLS = Measure("produce throughput that 100 ACLs cost", "%", less_is_better=True, limit=5.0)
+ACLS_SMALL = Measure("processor time that 100 ACLs add to a small produce", "%", less_is_better=True)
+
+RULES = 100
+AT_A_TIME = 8
+USER, PASSWORD = "bench", "pencil"
+HANDSHAKE, AUTHENTICATE = 17, 36
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def run(bench: Bench) -> None:
+    folder = bench.folder / "certificates"
+    certs.make(folder, ["localhost", "127.0.0.1"])
+    file = folder / "client.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in _trusting(folder).items()))
+    for broker in bench.prepared():
+        tls, sasl = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+        _protect(broker, folder, tls, sasl)
+        broker.start()
+        _over_tls(bench, broker, tls, file)
+        _log_ins(bench, broker, sasl)
+    _acls(bench)
+
+
+def _trusting(folder: Path) -> dict[str, str]:
+    return {
+        "security.protocol": "SSL",
+        "ssl.truststore.location": str(folder / "truststore.p12"),
+        "ssl.truststore.password": certs.PASSWORD,
+        "ssl.truststore.type": "PKCS12",
+    }
+
+
+def _protect(broker: Broker, folder: Path, tls: str, sasl: str) -> None:
+    """A plain listener, where it always is, one with TLS and one with log-ins."""
+    if isinstance(broker, BrokerLite):
+        store = f"ssl.keystore.location={folder / 'server.pem'}"
+        broker.arguments = ("--listen", f"SSL://{tls}", "--listen", f"SASL_PLAINTEXT://{sasl}", "--set", store)
+        return
+    assert isinstance(broker, ApacheKafka)
+    public = f"PLAINTEXT://{broker.bootstrap},SSL://{tls},SASL_PLAINTEXT://{sasl}"
+    protocols = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT")
+    broker.properties |= {
+        "listeners": f"{public},CONTROLLER://127.0.0.1:{broker.controller}",
+        "advertised.listeners": public,
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.security.protocol.map": ",".join(["CONTROLLER:PLAINTEXT", *(f"{one}:{one}" for one in protocols)]),
+        "ssl.keystore.location": str(folder / "server.p12"),
+        "ssl.keystore.password": certs.PASSWORD,
+        "ssl.key.password": certs.PASSWORD,
+        "ssl.keystore.type": "PKCS12",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+    }
+
+
+# ------------------------------------------------------------ TLS
+
+
+def _over_tls(bench: Bench, broker: Broker, tls: str, file: Path) -> None:
+    records, warm_up = (100_000, 50_000) if bench.quick else (1_000_000, 300_000)
+    properties = [f"{key}={value}" for key, value in _trusting(file.parent).items()]
+    create_topic(broker.bootstrap, "warm-up", 4)
+    tools.produce(tls, "warm-up", warm_up, *properties)
+    create_topic(broker.bootstrap, "secret", 4)
+    used = [cpu_seconds(broker.pid)]
+    written = tools.produce(tls, "secret", records, *properties)
+    used.append(cpu_seconds(broker.pid))
+    read = _consume(tls, "secret", records, file)
+    used.append(cpu_seconds(broker.pid))
+    for measure, rate, took in ((WRITTEN, written, used[1] - used[0]), (READ, read, used[2] - used[1])):
+        bench.note(measure, broker.name, rate)
+        bench.note(cost_of(measure), broker.name, took / records * 1e6)
+    bench.say(f"{broker.name}: over TLS wrote {written:,.0f}/s, read {read:,.0f}/s")
+
+
+def _consume(bootstrap: str, topic: str, records: int, file: Path) -> float:
+    where = ["--bootstrap-server", bootstrap, "--topic", topic, "--command-config", str(file)]
+    said = tools.run(tools.CONSUMER, *where, "--num-records", str(records), "--hide-header")
+    fields = [field.strip() for field in said.strip().splitlines()[-1].split(",")]
+    if len(fields) < 6 or int(fields[4]) < records:
+        raise RuntimeError(f"ConsumerPerformance did not read {records} records: {said[-500:]}")
+    return float(fields[5])
+
+
+# ------------------------------------------------------------ log-ins
+
+
+class Scram:
+    """One user's log-in, over and over; safe for several threads once it was made."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._shake = frame(HANDSHAKE, 1, string("SCRAM-SHA-256"))
+        self._bare = f"n={USER},r=bench"
+        self._first = _token(f"n,,{self._bare}")
+        self._salted = b""
+        self.log_in()
+
+    def log_in(self) -> None:
+        with Connection(self._bootstrap) as connection:
+            connection.ask(self._shake)
+            challenge = _answered(connection.ask(self._first))
+            found = dict(part.split("=", 1) for part in challenge.split(","))
+            if not self._salted:
+                self._salted = hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), b64decode(found["s"]), int(found["i"]))
+                self._key = hmac.digest(self._salted, b"Client Key", "sha256")
+                self._stored = hashlib.sha256(self._key).digest()
+            without = f"c=biws,r={found['r']}"
+            signature = hmac.digest(self._stored, f"{self._bare},{challenge},{without}".encode(), "sha256")
+            proof = bytes(a ^ b for a, b in zip(self._key, signature))
+            final = _answered(connection.ask(_token(f"{without},p={b64encode(proof).decode()}")))
+            if not final.startswith("v="):
+                raise RuntimeError(f"a log-in ended with {final!r}")
+
+
+def _token(text: str) -> bytes:
+    data = text.encode()
+    return frame(AUTHENTICATE, 1, len(data).to_bytes(4, "big") + data)
+
+
+def _answered(answer: bytes) -> str:
+    """What SaslAuthenticate v1 brings: error, message, token, lifetime."""
+    error, message = int.from_bytes(answer[4:6], "big"), int.from_bytes(answer[6:8], "big", signed=True)
+    if error:
+        raise RuntimeError(f"a log-in was refused with error {error}")
+    at = 8 + max(0, message)
+    return answer[at + 4 : at + 4 + int.from_bytes(answer[at : at + 4], "big")].decode()
+
+
+def _log_ins(bench: Bench, broker: Broker, sasl: str) -> None:
+    seconds = 2.0 if bench.quick else 10.0
+    anyio.run(_add_user, broker.bootstrap)
+    scram = _ready(sasl)
+    _spin(scram, seconds)
+    before = cpu_seconds(broker.pid)
+    count = _spin(scram, seconds)
+    took = cpu_seconds(broker.pid) - before
+    bench.note(LOGINS, broker.name, count / seconds)
+    bench.note(cost_of(LOGINS), broker.name, took / count * 1e6)
+    bench.say(f"{broker.name}: {count / seconds:,.0f} log-ins/s, {took / count * 1e6:,.0f} µs of the broker each")
+
+
+async def _add_user(bootstrap: str) -> None:
+    async with await Client.connect(bootstrap) as client:
+        await set_password(client, USER, "SCRAM-SHA-256", PASSWORD, iterations=4096)
+
+
+def _ready(sasl: str) -> Scram:
+    """Kafka needs a moment until a new user can log in."""
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            return Scram(sasl)
+        except (RuntimeError, OSError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def _spin(scram: Scram, seconds: float) -> int:
+    counts: list[int] = []
+    over = time.monotonic() + seconds
+
+    def work() -> None:
+        done = 0
+        while time.monotonic() < over:
+            scram.log_in()
+            done += 1
+        counts.append(done)
+
+    threads = [threading.Thread(target=work) for _ in range(AT_A_TIME)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if len(counts) != AT_A_TIME:
+        raise RuntimeError("a log-in failed, see above")
+    return sum(counts)
+
+
+# ------------------------------------------------------------ ACLs
+
+
+def _acls(bench: Bench) -> None:
+    """Two of ours side by side, one with rules, in turn: a noisy machine is fair to both."""
+    records, turns = (100_000, 2) if bench.quick else (1_000_000, 3)
+    open_, ruled = BrokerLite(bench.folder / "open"), BrokerLite(bench.folder / "ruled")
+    # The rules are made while everybody is a super user; from the second start on they hold.
+    ruled.arguments = ("--set", f"authorizer.class.name={AUTHORIZER}", "--set", "super.users=User:ANONYMOUS")
+    ruled.start()
+    anyio.run(_add_rules, ruled.bootstrap)
+    create_topic(ruled.bootstrap, "ruled", 4)
+    create_topic(ruled.bootstrap, "small", 1)
+    ruled.stop()
+    ruled.arguments = ruled.arguments[:2]
+    open_.start()
+    ruled.start()
+    try:
+        create_topic(open_.bootstrap, "ruled", 4)
+        rates: dict[str, list[float]] = {"open": [], "ruled": []}
+        costs: dict[str, list[float]] = {"open": [], "ruled": []}
+        for turn in range(turns + 1):
+            pair = [("open", open_), ("ruled", ruled)]
+            for name, broker in pair if turn % 2 else reversed(pair):
+                rate = tools.produce(broker.bootstrap, "ruled", records // (10 if not turn else 1))
+                before = cpu_seconds(broker.pid)
+                hit = small_produces(broker.bootstrap, 1.0 if bench.quick else 3.0)
+                if turn:  # the first is for warming up
+                    rates[name].append(rate)
+                    costs[name].append((cpu_seconds(broker.pid) - before) / hit.asked)
+    finally:
+        open_.stop()
+        ruled.stop()
+    lost = 1 - statistics.median(rates["ruled"]) / statistics.median(rates["open"])
+    added = statistics.median(costs["ruled"]) / statistics.median(costs["open"]) - 1
+    bench.note(ACLS, OURS, lost * 100)
+    bench.note(ACLS_SMALL, OURS, added * 100)
+    bench.say(f"ACLs cost {lost:.1%} of the throughput, {added:.1%} of the processor for small requests")
+
+
+async def _add_rules(bootstrap: str) -> None:
+    """Many that do not matter, and those that let the bench write."""
+    from broker_lite.security.acls import Operation, Pattern, Permission, Resource
+    from broker_lite.wire.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+
+    def rule(resource: Resource, name: str, who: str, operation: Operation) -> AclCreation:
+        return AclCreation(
+            resource_type=resource,
+            resource_name=name,
+            resource_pattern_type=Pattern.LITERAL,
+            principal=who,
+            host="*",
+            operation=operation,
+            permission_type=Permission.ALLOW,
+        )
+
+    rules = [rule(Resource.TOPIC, f"topic-{number}", f"User:u{number}", Operation.READ) for number in range(RULES - 4)]
+    for name in ("ruled", "small"):
+        rules.append(rule(Resource.TOPIC, name, "User:ANONYMOUS", Operation.WRITE))
+        rules.append(rule(Resource.TOPIC, name, "User:ANONYMOUS", Operation.CREATE))
+    async with await Client.connect(bootstrap) as client:
+        answer = await client.request(CreateAclsRequest(creations=rules), CreateAclsResponse)
+        if any(one.error_code for one in answer.results):
+            raise RuntimeError(f"the rules were not taken: {answer.results}")
