@@ -10,9 +10,8 @@ import types
 import typing
 from typing import Final
 
-from broker_lite.shapes import dataclass
+from broker_lite.shapes import MISSING, dataclass
 from broker_lite.wire.schema import (
-    MISSING,
     ZERO_UUID,
     FieldSpec,
     Wire,

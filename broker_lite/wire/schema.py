@@ -11,10 +11,9 @@ The order of the fields is their order on the wire.  A field says in which versi
 where it is absent: its default.  `X | None` may be null, in all versions or in those that
 `nullable` names.  A field with a `tag` travels among the tagged fields at the end.
 
-To a type checker these are keyword-only dataclasses with slots.  They are made by hand here and
-not by `dataclasses`, because a broker that starts in a blink cannot spend 150 ms on compiling the
-`__init__` of 365 classes of which it will use a hundred: ours is compiled when the first one is
-made, and importing every message there is takes 25 ms.
+To a type checker these are keyword-only dataclasses with slots.  Like our other dataclasses they
+are compiled when the first one is made: a broker that starts in a blink cannot spend 150 ms on the
+`__init__` of 365 classes of which it will use a hundred.
 
 A default is a value, not a place: every new message gets its own list, and a default struct is
 shared but refuses to be changed.
@@ -26,6 +25,8 @@ import typing
 from collections.abc import Callable, Mapping, Sized
 from functools import cache
 from typing import Annotated, Final, NamedTuple, NoReturn, TypeVar, cast, dataclass_transform
+
+from broker_lite.shapes import MISSING, Missing, Slot, rebuilt
 
 T = TypeVar("T")
 
@@ -56,14 +57,6 @@ LazyRecords = Annotated[Sized, Wire("records")]
 ZERO_UUID: Final = bytes(16)
 
 
-class _Missing:
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = _Missing()
-
-
 class FieldSpec:
     """What a declaration says about one field beside its type."""
 
@@ -86,7 +79,7 @@ class FieldSpec:
 
 def field(
     *,
-    default: T | _Missing = MISSING,
+    default: T | Missing = MISSING,
     versions: str | None = None,
     nullable: str | None = None,
     tag: int | None = None,
@@ -102,7 +95,7 @@ def field(
 def since(
     first: int,
     *,
-    default: T | _Missing = MISSING,
+    default: T | Missing = MISSING,
     nullable: str | None = None,
     tag: int | None = None,
     ignorable: bool = False,
@@ -167,57 +160,22 @@ def struct(cls: type[T]) -> type[T]:
 
 
 def _declare(cls: type[T], spec: MessageSpec | None) -> type[T]:
-    body = dict(cls.__dict__)
-    names = tuple(body.get("__annotations__", ()))
+    said = vars(cls)
     fields: dict[str, FieldSpec] = {}
-    for name in names:
-        told = body.pop(name, MISSING)
+    for name in said.get("__annotations__", ()):
+        told = said.get(name, MISSING)
         one = fields[name] = told if isinstance(told, FieldSpec) else FieldSpec(told)
         if is_struct(type(one.default)):
             one.default = _frozen(one.default)
-    body.pop("__dict__", None)
-    body.pop("__weakref__", None)
-    body |= {
-        "__slots__": names,
-        "__fields__": fields,
-        "__init__": _first_init,
-        "__repr__": _repr,
-        "__eq__": _eq,
-        "__hash__": None,
-    }
+    extra: dict[str, object] = {"__fields__": fields, "__repr__": _repr, "__eq__": _eq, "__hash__": None}
     if spec is not None:
-        body["__message__"] = spec
-    return cast(type[T], type(cls.__name__, (), body))
+        extra["__message__"] = spec
+    return rebuilt(cls, [_slot(name, one.default) for name, one in fields.items()], extra, kw_only=True)
 
 
-def _first_init(self: object, **values: object) -> None:
-    """The `__init__` of a class nobody has made yet: compile the real one, then be it."""
-    cls = type(self)
-    init = _compile_init(cls)
-    type.__setattr__(cls, "__init__", init)
-    init(self, **values)
-
-
-def _compile_init(cls: type) -> Callable[..., None]:
-    arguments, body = [], []
-    scope: dict[str, object] = {"MISSING": MISSING}
-    for name, one in fields_of(cls).items():
-        value = name
-        if one.default is MISSING:
-            arguments.append(name)
-        elif isinstance(one.default, list):
-            arguments.append(f"{name}=MISSING")
-            value = f"[] if {name} is MISSING else {name}"
-        else:
-            scope[f"default_{name}"] = one.default
-            arguments.append(f"{name}=default_{name}")
-        body.append(f"    self.{name} = {value}")
-    star = "*, " if arguments else ""
-    source = f"def __init__(self, {star}{', '.join(arguments)}):\n" + ("\n".join(body) or "    pass")
-    exec(source, scope)
-    init = cast("Callable[..., None]", scope["__init__"])
-    init.__qualname__ = f"{cls.__qualname__}.__init__"
-    return init
+def _slot(name: str, default: object) -> Slot:
+    """A list is a default that each message has for itself."""
+    return Slot(name, factory=list) if isinstance(default, list) else Slot(name, default)
 
 
 def _repr(self: object) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from broker_lite.shapes import MISSING
 from broker_lite.wire.layout import Array, Scalar, Struct, Type, layout
 from broker_lite.wire.messages import ALL
-from broker_lite.wire.schema import MISSING, ZERO_UUID, FieldSpec, fields_of, spec_of
+from broker_lite.wire.schema import ZERO_UUID, FieldSpec, fields_of, spec_of
 
 
 def schema() -> str:
