@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
 from broker_lite.broker.data_folder import DataFolder
@@ -142,8 +143,8 @@ class Partitions:
         disk = self._folder.disk
         try:
             for _ in range(min(at_most, len(self._retired))):
-                if disk.exists(path := self._retired.popleft()):
-                    disk.remove_tree(path)
+                with suppress(FileNotFoundError):
+                    disk.remove_tree(self._retired.popleft())
             if self._retired:
                 return False
             if self._durability is Durability.FSYNC:
