@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import structlog
 
+from broker_lite.broker.plain_records import plain_records
 from broker_lite.coordinator.decision import Record
 from broker_lite.coordinator.groups.coordinator import Groups
 from broker_lite.coordinator.groups.loading import CommitLoader
@@ -22,7 +23,6 @@ from broker_lite.records.batch import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from broker_lite.records.control import read_marker
 from broker_lite.records.legacy import MAGIC_AT, as_batch
 from broker_lite.records.record import records_of
-from broker_lite.wire.primitives import read_unsigned_varint, read_varlong
 
 log = structlog.get_logger()
 
@@ -93,33 +93,12 @@ class Replay:
         return batch.next_offset, stop
 
     def _plain(self, data: bytes, pos: int, base: int, count: int) -> None:
-        # Nearly every number here is one or two bytes long: those are read without a call.
         noted = self._noted
-        for _ in range(count):
-            size, pos = data[pos], pos + 1
-            if size > 127:
-                size, pos = read_unsigned_varint(data, pos - 1)
-            stop = pos + (size >> 1)
-            pos += 2
-            if data[pos - 1]:
-                _, pos = read_varlong(data, pos - 1)
-            delta, pos = data[pos], pos + 1
-            if delta > 127:
-                delta, pos = read_unsigned_varint(data, pos - 1)
-            length, pos = data[pos], pos + 1
-            if length > 127:
-                length, pos = read_unsigned_varint(data, pos - 1)
-            key = data[pos : pos + (length >> 1)]
-            pos += length >> 1
-            length, pos = data[pos], pos + 1
-            if length > 127:
-                length, pos = read_unsigned_varint(data, pos - 1)
-            value = None if length & 1 else data[pos : pos + (length >> 1)]
+        for at, key, value in plain_records(data, pos, base, count):
             if key[:2] in _COMMITS:
-                noted[key] = (base + (delta >> 1), value)
+                noted[key] = (at, value)
             else:
-                self._apply(key, value, base + (delta >> 1), -1)
-            pos = stop
+                self._apply(key, value, at, -1)
 
     def _special(self, batch: Batch) -> None:
         if batch.is_control:

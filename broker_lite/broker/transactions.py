@@ -19,6 +19,7 @@ import anyio
 import structlog
 
 from broker_lite.broker.groups import partition_of
+from broker_lite.broker.plain_records import latest_of_each_key
 from broker_lite.config import coordination as keys
 from broker_lite.coordinator.decision import Decision, Record, Reply
 from broker_lite.coordinator.txns.coordinator import Coordinator, Producer, TransactionRules
@@ -44,7 +45,6 @@ from broker_lite.partition.answers import ActiveProducer
 from broker_lite.partition.partition import Partition
 from broker_lite.records.batch import Batch
 from broker_lite.records.build import NewRecord, build_batch
-from broker_lite.records.record import records_of
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
@@ -74,12 +74,12 @@ class Transactions:
         """Replay `__transaction_state`: to be called when the topics are open and before anybody is served."""
         for partition in self._broker.topics.open_partitions():
             if partition.tp.topic == TRANSACTION_STATE_TOPIC:
-                for batch in partition.log.batches(partition.offsets.start):
-                    for record in records_of(batch) if not batch.is_control else ():
-                        try:
-                            self.coordinator.apply(Record(record.key or b"", record.value))
-                        except Malformed as error:
-                            log.warning("transactions.record_skipped", offset=record.offset, reason=str(error))
+                # A record says all of its transactional id, so the last one of each is enough.
+                for key, (offset, value) in latest_of_each_key(partition).items():
+                    try:
+                        self.coordinator.apply(Record(key, value))
+                    except Malformed as error:
+                        log.warning("transactions.record_skipped", offset=offset, reason=str(error))
         for transaction in self.coordinator:
             for producer_id in (
                 transaction.producer_id,
