@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.support import audit
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 DEBIAN_PACKAGES = {"kcat": "kcat", "strace": "strace", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs"}
@@ -84,6 +86,7 @@ LINT: list[Part] = [
 UNIT: list[Part] = [("unit", tests("unit", "-n", "2"))]
 REST: list[Part] = [
     ("packages", debian_packages),
+    ("audit", audit.main),
     ("packaging", tests("packaging")),
     ("docs", tests("docs")),
     ("clients", tests("clients")),
