@@ -22,7 +22,7 @@ from broker_lite.apis.registry import Context, serves
 from broker_lite.broker.topics import Topic
 from broker_lite.config import broker as keys
 from broker_lite.errors import BrokerError, ErrorCode, InvalidRequest
-from broker_lite.ids import NO_TOPIC_ID, TopicId, check_topic_name
+from broker_lite.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId, check_topic_name
 from broker_lite.wire.codec import encode
 from broker_lite.wire.messages.k03_metadata import (
     MetadataRequest,
@@ -109,16 +109,18 @@ def _answer(ctx: Context, asked: MetadataRequestTopic, may_create: bool, operati
         return _describe(ctx, known, operations)
     try:
         check_topic_name(asked.name)
-        if not (may_create and ctx.broker.settings.get(keys.AUTO_CREATE_TOPICS_ENABLE)):
-            return _refused(asked.name, NO_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        # Kafka answers "unknown" now and creates in the background; created at once, the client need not ask again.
-        return _describe(ctx, ctx.broker.auto_create(asked.name), operations)
+        if may_create and ctx.broker.settings.get(keys.AUTO_CREATE_TOPICS_ENABLE):
+            ctx.broker.auto_create(asked.name)
+        # Also when it was made just now: who asks first is told that it was not there, as by Kafka, which creates it
+        # behind the answer. Clients rely on it to see that a topic is gone, and ask again if they want to write.
+        return _refused(asked.name, NO_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     except BrokerError as error:
         return _refused(asked.name, NO_TOPIC_ID, error.code)
 
 
 def _refused(name: str | None, topic_id: TopicId, code: ErrorCode) -> MetadataResponseTopic:
-    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, partitions=[])
+    internal = name in INTERNAL_TOPICS
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, is_internal=internal, partitions=[])
 
 
 def _describe(ctx: Context, topic: Topic, operations: int, alike: Alike | None = None) -> MetadataResponseTopic:

@@ -66,9 +66,25 @@ async def test_the_answer_for_all_topics_is_kept_until_something_changes(talk: T
 async def test_a_missing_topic_is_created_if_the_client_and_the_broker_want_it(talk: Talk) -> None:
     (topic,) = (await ask(talk, "new", create=False)).topics
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert talk.broker.topics.get("new") is None
+    (topic,) = (await ask(talk, "new", create=True)).topics
+    assert (topic.error_code, topic.partitions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
     (topic,) = (await ask(talk, "new", create=True)).topics
     assert (topic.error_code, len(topic.partitions)) == (0, 1)
-    assert talk.broker.topics.get("new") is not None
+
+
+async def test_a_topic_that_was_just_deleted_is_unknown_to_whoever_asks_first(talk: Talk) -> None:
+    known = talk.broker.topics.get("u")
+    assert known is not None
+    talk.broker.delete_topic(known)
+    (topic,) = (await ask(talk, "u", version=1, create=True)).topics
+    assert (topic.error_code, topic.partitions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
+
+
+@pytest.mark.parametrize("create", [False, True])
+async def test_a_topic_of_a_coordinator_is_internal_before_it_is_there(talk: Talk, create: bool) -> None:
+    (topic,) = (await ask(talk, "__consumer_offsets", create=create)).topics
+    assert (topic.error_code, topic.is_internal) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True)
 
 
 async def test_nothing_is_created_where_auto_creation_is_off(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ async def test_a_topic_is_made_by_asking_only_if_one_may_create_it(talk: Talk) -
     assert await topics_seen(talk, "new") == {"new": DENIED}
     assert talk.broker.topics.get("new") is None
     allow(talk, Operation.CREATE, "kafka-cluster", Resource.CLUSTER)
+    assert await topics_seen(talk, "new") == {"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert await topics_seen(talk, "new") == {"new": 0}
 
 
