@@ -130,8 +130,11 @@ class Broker:
             for change in adopted:
                 keepers[change.kind](change)
         self.topics.open_all()
+        strangers = {change.name for change in adopted}
         for partition in self.topics.open_partitions():
             self.producer_ids.skip_past(partition.highest_producer_id)
+            if partition.tp.topic in strangers:  # its clients heard of another epoch when Kafka stopped
+                partition.lead(partition.leader_epoch + 1)
         self.groups.begin()
         self.transactions.load()
         for asked in self.options.topics:

@@ -1,7 +1,8 @@
 """Which leader epoch began at which offset, so that a client can tell whether the log it read is still this one.
 
-Epochs and their first offsets rise together.  An epoch is written down when it begins, before anything is stamped
-with it, even if nothing ever is: so the latest epoch never falls, not even after two kills without an append.
+Epochs and their first offsets rise together.  An epoch is written down before anything is stamped with it, and not
+sooner: a start with thousands of partitions would do little else.  One that nothing was stamped with may have its
+number again after a crash, which nobody can tell, and the latest epoch never falls.
 An epoch that begins where the one before it began replaces it, for that one holds no records.
 
 When the log loses its tail, the epochs there lose their records but the latest keeps its name: it begins at the new
@@ -21,7 +22,7 @@ NONE = (UNDEFINED, -1)
 
 
 class LeaderEpochs:
-    __slots__ = ("_disk", "_entries", "_path", "latest")
+    __slots__ = ("_disk", "_entries", "_path", "latest", "unsaved")
 
     def __init__(self, disk: Disk, folder: Path, entries: list[tuple[int, int]] | None = None) -> None:
         self._disk = disk
@@ -29,6 +30,8 @@ class LeaderEpochs:
         self._entries = entries or []
         self.latest = self._entries[-1][0] if self._entries else -1
         """-1 if no epoch is known."""
+        self.unsaved = False
+        """The file does not say what is said here."""
 
     @classmethod
     def load(cls, disk: Disk, folder: Path) -> LeaderEpochs:
@@ -48,13 +51,14 @@ class LeaderEpochs:
         self.save(sync=sync)
 
     def note(self, epoch: int, start: int) -> None:
-        """`assign` without the file: for a scan, which saves once at its end."""
+        """`assign` without the file, which is for whoever stamps the first batch."""
         if epoch <= self.latest:
             return
         while self._entries and self._entries[-1][1] >= start:
             self._entries.pop()
         self._entries.append((epoch, start))
         self.latest = epoch
+        self.unsaved = True
 
     def clear(self) -> None:
         self._entries.clear()
@@ -62,6 +66,7 @@ class LeaderEpochs:
 
     def save(self, *, sync: bool) -> None:
         self._disk.write_atomic(self._path, layout.format_epochs(self._entries), sync=sync)
+        self.unsaved = False
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
         """The greatest epoch not above `epoch`, and where it ended; (-1, -1) for one that is not known yet."""

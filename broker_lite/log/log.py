@@ -161,8 +161,8 @@ class Log:
             active = self.roll(now_ms)
         position = active.size
         try:
-            if leader_epoch > self.epochs.latest:
-                self.epochs.assign(leader_epoch, base, sync=self.settings.sync_rolls)
+            if self.epochs.unsaved or leader_epoch > self.epochs.latest:
+                self._begin_epoch(leader_epoch, base)
             active.file.append([_STAMP(base, size - LOG_OVERHEAD, leader_epoch), batch.buf[STAMPED:]])
         except OSError as error:
             self._cut_back(error)
@@ -186,6 +186,12 @@ class Log:
         except OSError as error:
             raise StorageFailed(f"cannot make {self.path.name}: {error}") from error
         self.missing = False
+
+    def _begin_epoch(self, epoch: int, base: Offset) -> None:
+        """Written down before the first batch that is stamped with it, and synced with it."""
+        self.epochs.note(epoch, base)
+        self.epochs.save(sync=False)
+        self._new_files = True
 
     def _cut_back(self, error: OSError) -> None:
         """A write failed half way. Always raises."""
@@ -410,6 +416,8 @@ class Log:
             if clean and self.recovered.damage is None and not self.missing:
                 for segment in self._segments:
                     segment.save_index(final=segment is self._active)
+                if self.epochs.unsaved:
+                    self.epochs.save(sync=True)
                 self.flush()
         except OSError as error:
             raise StorageFailed(f"cannot close {self.path.name} cleanly: {error}") from error

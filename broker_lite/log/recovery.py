@@ -100,7 +100,8 @@ def open_segments(
     if new and not log_start and not make:
         segment = Segment.empty(disk, folder, 0, interval=interval, now_ms=now_ms)
         return Opened([segment], LeaderEpochs(disk, folder), epochs_believed=True, new=True, missing=True)
-    disk.mkdir(folder)
+    if new:
+        disk.mkdir(folder)
     sizes = disk.sizes(folder)
     for name in sizes:
         if name.endswith(_LEFTOVERS):
@@ -134,7 +135,7 @@ def open_segments(
     if not clean:
         _scan(opened, disk, folder, point, consecutive=recovery_point is not None)
     _settle_epochs(opened, newest=_EPOCHS_CHECKED_WHEN_CLEAN if clean else None)
-    left = map(layout.parse_file_name, disk.list(folder))
+    left = map(layout.parse_file_name, sizes if clean else disk.list(folder))
     opened.aborted = [name[0] for name in left if name and name[1] == layout.TXN_INDEX]
     return opened
 
@@ -262,7 +263,8 @@ def _settle_epochs(opened: Opened, *, newest: int | None) -> None:
         _epochs_from_batches(epochs, segments)
     if opened.report.damage is None:
         epochs.truncate_end(segments[-1].next_offset)
-    if epochs.entries != before or opened.report.scanned_bytes:
+    epochs.unsaved = False
+    if epochs.entries != before or not opened.epochs_believed:
         epochs.save(sync=False)
 
 

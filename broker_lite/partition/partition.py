@@ -95,7 +95,9 @@ class Partition:
         now_ms: int,
         make: bool = True,
     ) -> Partition:
-        """Open or create the partition in the folder `path` and begin a new leader epoch (the next, unless told).
+        """Open or create the partition in the folder `path` and lead it, in the next leader epoch unless told.
+
+        After a clean stop it is the same epoch: nothing can be gone, so nobody has to find out.
 
         A single broker has every acknowledged record, so the high watermark begins at the log's end, whatever the
         checkpoint says; what a crash left unsynced is synced first where readers may only see what is.
@@ -120,7 +122,7 @@ class Partition:
                 state, snapshot = restore(log, now_ms=now_ms, expiration_ms=settings.producer_expiration_ms)
                 partition = cls(tp, topic_id, log, state, settings)
                 partition._snapshot_at = snapshot
-            partition.lead(log.epochs.latest + 1 if leader_epoch is None else leader_epoch)
+            partition.lead(_next_epoch(log) if leader_epoch is None else leader_epoch)
         except OSError as error:
             raise StorageFailed(f"cannot open {path.name}: {error}") from error
         if settings.hold_high_until_synced:
@@ -130,11 +132,8 @@ class Partition:
         return partition
 
     def lead(self, epoch: int) -> None:
-        """From here on batches are stamped with `epoch`. It is written down before, so that it never falls again."""
-        if self.log.missing:
-            self.log.epochs.note(epoch, self.log.end)
-        else:
-            self.log.epochs.assign(epoch, self.log.end, sync=self.settings.hold_high_until_synced)
+        """From here on batches are stamped with `epoch`; the log writes it down before the first of them."""
+        self.log.epochs.note(epoch, self.log.end)
         self.leader_epoch = LeaderEpoch(self.log.epochs.latest)
 
     def _made(self) -> None:
@@ -406,6 +405,11 @@ class Partition:
             with contextlib.suppress(OSError):
                 snapshots.write(self.log.disk, self.log.path, offset, self._state.producers, sync=False)
                 self._snapshot_at = offset
+
+
+def _next_epoch(log: Log) -> int:
+    latest = log.epochs.latest
+    return latest if latest >= 0 and log.recovered.scanned_from is None else latest + 1
 
 
 def _claim(disk: Disk, path: Path, topic_id: TopicId, *, sync: bool) -> None:

@@ -201,7 +201,7 @@ async def test_a_partition_has_a_folder_when_it_has_a_record(tmp_path: Path) -> 
         assert folders() == ["a-1"]
     async with talking(tmp_path, durability=Durability.OS) as talk:
         assert [partition.tp.partition for partition in talk.broker.topics.open_partitions()] == [1]
-        assert talk.broker.topics.partition("a", 1).leader_epoch == 1
+        assert talk.broker.topics.partition("a", 1).leader_epoch == 0
         assert (await talk.produce("a", b"y", partition=2)).base_offset == 0
         assert folders() == ["a-1", "a-2"]
 

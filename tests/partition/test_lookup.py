@@ -61,7 +61,7 @@ def test_what_a_reader_may_not_see_is_not_found(house: House) -> None:
 
 def test_the_leader_epoch_of_the_record_is_told(house: House) -> None:
     house.append(batch(timestamp=NOW))
-    house.restart()
+    house.kill()
     house.append(batch(timestamp=NOW + 10))
     early = house.partition.offset_by_time(NOW, committed=False)
     late = house.partition.offset_by_time(NOW + 10, committed=False)

@@ -17,6 +17,7 @@ from broker_lite.errors import (
     UnknownLeaderEpoch,
 )
 from broker_lite.ids import TopicId
+from broker_lite.log import layout
 from broker_lite.log.log import LogSettings
 from broker_lite.partition.partition import Partition, PartitionSettings
 from broker_lite.records.batch import Batch
@@ -186,15 +187,30 @@ def test_deletion_survives_a_restart(house: House) -> None:
 # --- leader epochs ------------------------------------------------------------------------------------------------
 
 
-def test_the_leader_epoch_rises_at_every_start_even_without_an_append(house: House) -> None:
+def test_the_leader_epoch_rises_at_a_start_after_a_crash_and_never_falls(house: House) -> None:
     assert house.partition.leader_epoch == 0
-    assert house.restart().leader_epoch == 1
+    house.append(batch())
+    assert house.restart().leader_epoch == 0
+    assert house.kill().leader_epoch == 1
+    assert house.kill().leader_epoch == 1, "nothing was stamped with it, so it is still the next one"
+    house.append(batch())
     assert house.kill().leader_epoch == 2
-    assert house.kill().leader_epoch == 3
+    assert house.restart().leader_epoch == 2
+    assert house.restart().leader_epoch == 2
+
+
+def test_an_epoch_is_on_disk_before_the_first_batch_that_bears_it(house: House) -> None:
+    file = house.folder / layout.LEADER_EPOCHS
+    house.append(batch())
+    house.kill()
+    assert layout.parse_epochs(file.read_bytes()) == [(0, 0)]
+    house.append(batch())
+    assert layout.parse_epochs(file.read_bytes()) == [(0, 0), (1, 1)]
 
 
 def test_a_client_with_another_epoch_hears_which_one_is_old(house: House) -> None:
-    house.restart()
+    house.append(batch())
+    house.kill()
     partition = house.partition
     partition.check_leader_epoch(-1)
     partition.check_leader_epoch(1)
@@ -206,9 +222,9 @@ def test_a_client_with_another_epoch_hears_which_one_is_old(house: House) -> Non
 
 def test_each_epoch_ends_where_the_next_began(house: House) -> None:
     house.append(batch(b"a", b"b"))
-    house.restart()
+    house.kill()
     house.append(batch(b"c"))
-    house.restart()
+    house.kill()
     end_of = house.partition.end_offset_for
     assert [end_of(-1), end_of(0), end_of(1), end_of(2), end_of(3)] == [(-1, -1), (0, 2), (1, 3), (2, 3), (-1, -1)]
     assert [house.partition.epoch_at(offset) for offset in (0, 1, 2)] == [0, 0, 1]
@@ -216,7 +232,7 @@ def test_each_epoch_ends_where_the_next_began(house: House) -> None:
 
 def test_a_reader_whose_log_parted_from_ours_is_told_where(house: House) -> None:
     house.append(batch(b"a", b"b"))
-    house.restart()
+    house.kill()
     house.append(batch(b"c"))
     partition = house.partition
     assert partition.diverging(house.partition.offsets.end, 1) is None
