@@ -11,8 +11,9 @@ from enum import IntEnum
 
 from broker_lite.apis.registry import Context
 from broker_lite.config import resources
+from broker_lite.config.broker import MIN_INSYNC_REPLICAS
 from broker_lite.config.key import Scope
-from broker_lite.errors import InvalidRequest, UnknownTopicOrPartition
+from broker_lite.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from broker_lite.ids import check_topic_name
 
 Texts = dict[str, str]
@@ -54,6 +55,8 @@ def change(ctx: Context, kind: int, name: str, change_from: Callable[[Texts], Te
     now = _now(ctx, scope, name)
     wanted = change_from(dict(now))
     changed = {key for key, text in wanted.items() if now.get(key) != text}
+    if scope is Scope.BROKER:
+        _check_min_isr(name, wanted)
     resources.check(scope, wanted, ctx.broker.settings, changed=changed)
     if validate_only or wanted == now:
         return
@@ -63,6 +66,15 @@ def change(ctx: Context, kind: int, name: str, change_from: Callable[[Texts], Te
         ctx.broker.topics.configure(topic, wanted)
     else:
         ctx.broker.configs.set(scope, name, wanted)
+
+
+def _check_min_isr(name: str, wanted: Texts) -> None:
+    """One number for all brokers, always: eligible leaders are counted by it (KIP-966)."""
+    key = MIN_INSYNC_REPLICAS.name
+    if name and key in wanted:
+        raise InvalidConfig(f"Broker-level {key} cannot be altered while ELR is enabled.")
+    if not name and key not in wanted:
+        raise InvalidConfig(f"Cluster-level {key} cannot be removed while ELR is enabled.")
 
 
 def _now(ctx: Context, scope: Scope, name: str) -> Mapping[str, str]:

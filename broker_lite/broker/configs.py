@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from broker_lite.broker.journal import Change, Json
 from broker_lite.config import resources
+from broker_lite.config.broker import MIN_INSYNC_REPLICAS
 from broker_lite.config.key import Scope
 from broker_lite.config.sources import Settings, Source, TopicSettings
 
@@ -25,7 +26,10 @@ class Configs:
         self._settings = settings
         self._node = str(node_id)
         self._write = write
-        self._texts: dict[tuple[Scope, str], dict[str, str]] = {}
+        self._at_first = {MIN_INSYNC_REPLICAS.name: str(settings.get(MIN_INSYNC_REPLICAS))}
+        """Kafka's controller sets this for all brokers by itself, so that eligible leaders can be told (KIP-966)."""
+        self._texts: dict[tuple[Scope, str], dict[str, str]] = {(Scope.BROKER, EVERY_BROKER): self._at_first}
+        settings.replace(Source.DYNAMIC_CLUSTER, self._at_first)
         self.on_change: list[Callable[[Scope, str], None]] = []
         """Called with the resource after each change, but not while the journal is replayed."""
 
@@ -63,6 +67,8 @@ class Configs:
         scope = _SCOPES[word]
         configs = {} if change.value is None else change.value["configs"]
         assert isinstance(configs, dict)
+        if (scope, name) == (Scope.BROKER, EVERY_BROKER):
+            configs = {**self._at_first, **configs}
         if configs:
             self._texts[scope, name] = {key: str(text) for key, text in configs.items()}
         else:

@@ -320,7 +320,8 @@ async def test_a_brokers_change_is_live_for_topics_that_say_nothing_themselves(t
     ]
     assert (await talk.produce("t", b"x" * 700)).error_code == ErrorCode.MESSAGE_TOO_LARGE
     assert [(one.name, one.value) for one in (await describe(talk, BROKER, "")).configs] == [
-        ("message.max.bytes", "700")
+        ("message.max.bytes", "700"),
+        ("min.insync.replicas", "1"),
     ]
 
 
@@ -337,6 +338,25 @@ async def test_everything_that_was_set_survives_a_restart(tmp_path: Path) -> Non
         assert (await shown(talk, TOPIC, "t", "retention.ms")).value == "5"
         assert (await shown(talk, GROUP, "g", "consumer.session.timeout.ms")).config_source == 8
         assert (await shown(talk, GROUP, "h", "consumer.session.timeout.ms")).config_source == 5
+
+
+async def test_how_many_copies_a_write_needs_is_set_for_all_brokers_from_the_beginning(talk: Talk) -> None:
+    key = "min.insync.replicas"
+    for kind, name in ((TOPIC, "t"), (BROKER, "1")):
+        found = await shown(talk, kind, name, key)
+        assert (found.value, found.config_source, found.is_default) == ("1", 3, False)
+        assert [(said.value, said.source) for said in found.synonyms] == [("1", 3), ("1", 5)]
+    assert [(one.name, one.value) for one in (await describe(talk, BROKER, "")).configs] == [(key, "1")]
+    assert await change(talk, BROKER, "1", (key, SET, "2")) == (
+        40,
+        "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
+    )
+    assert await change(talk, BROKER, "", (key, DELETE, None)) == (
+        40,
+        "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
+    )
+    assert await change(talk, BROKER, "", (key, SET, "2")) == (0, None)
+    assert (await shown(talk, TOPIC, "t", key)).value == "2"
 
 
 async def test_a_key_that_nobody_knows_is_kept_and_not_shown_openly(talk: Talk) -> None:

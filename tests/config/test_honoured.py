@@ -23,6 +23,7 @@ DECLARED = {
 SPEAKS_FOR_A_TOPIC = {synonym.name: key for key in TOPIC_KEYS.values() for synonym in key.synonyms}
 CHECKED_WHEN_IT_IS_SET = {
     "min.compaction.lag.ms",
+    "min.insync.replicas",
     "max.compaction.lag.ms",
     "remote.storage.enable",
 }
