@@ -416,8 +416,8 @@ class Log:
             if clean and self.recovered.damage is None and not self.missing:
                 for segment in self._segments:
                     segment.save_index(final=segment is self._active)
-                if self.epochs.unsaved:
-                    self.epochs.save(sync=True)
+                if self.epochs.unsaved:  # clients have heard of it, so it should not fall; no record bears it
+                    self.epochs.save(sync=False)
                 self.flush()
         except OSError as error:
             raise StorageFailed(f"cannot close {self.path.name} cleanly: {error}") from error
