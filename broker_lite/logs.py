@@ -1,83 +1,131 @@
 """What the broker says while it works: structlog events on stderr, pretty on a terminal and JSON elsewhere.
 
-stdout is left to the one line that says it is ready, and to the answers of the other verbs.
+stdout is left to the one line that says it is ready, and to the answers of the other verbs.  A start that goes well
+says nothing here, and structlog takes a tenth of its time to import: so it comes with the first event, or when
+`prepare` is called.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from types import ModuleType
-from typing import TextIO
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-import structlog
-from structlog.typing import Processor
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger, Processor
 
 ROOT = "root"
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class Logger:
+    """Of one module. It asks for its level at every event, so a change of level holds at once."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def is_enabled_for(self, level: int) -> bool:
+        return level >= _levels.get(self.name, _levels[ROOT])
+
+    def debug(self, event: str, **facts: object) -> None:
+        if self.is_enabled_for(logging.DEBUG):
+            _structlog().debug(event, **facts)
+
+    def info(self, event: str, **facts: object) -> None:
+        if self.is_enabled_for(logging.INFO):
+            _structlog().info(event, **facts)
+
+    def warning(self, event: str, **facts: object) -> None:
+        if self.is_enabled_for(logging.WARNING):
+            _structlog().warning(event, **facts)
+
+    def error(self, event: str, **facts: object) -> None:
+        if self.is_enabled_for(logging.ERROR):
+            _structlog().error(event, **facts)
+
+    def exception(self, event: str, **facts: object) -> None:
+        """An error with the traceback of what is being handled."""
+        self.error(event, exc_info=True, **facts)
+
+
+class _Wanted(NamedTuple):
+    form: str
+    out: TextIO
+
+
+_loggers: dict[str, Logger] = {}
+_levels: dict[str, int] = {ROOT: logging.INFO}
+"""By logger name; one that is not here follows the root."""
+_wanted: list[_Wanted] = []
+"""What `set_up` was told and structlog has not heard yet."""
+
+
+def get_logger(name: str) -> Logger:
+    """The logger of a module, by its `__name__`."""
+    return _loggers.setdefault(name, Logger(name))
 
 
 def set_up(wanted: str = "auto", *, level: str = "info", stream: TextIO | None = None) -> None:
     """From now on events go to `stream` (stderr) as `pretty` or `json`; `auto` asks whether it is a terminal."""
     out = stream or sys.stderr
     form = wanted if wanted != "auto" else "pretty" if out.isatty() else "json"
-    processors: list[Processor] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    if form == "json":
-        processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
-    else:
-        renderer = structlog.dev.ConsoleRenderer(
-            colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback, pad_event_to=24
-        )
-        processors.append(renderer)
-    structlog.configure(
-        processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(file=out),
-        cache_logger_on_first_use=True,
-    )
-    for name in list(_own):
-        if name != ROOT:
-            set_level(name, None)
-    _own[ROOT] = LEVELS[level]
+    _wanted[:] = [_Wanted(form, out)]
+    _levels.clear()
+    _levels[ROOT] = LEVELS[level]
 
 
-_own: dict[str, int] = {ROOT: logging.INFO}
-"""Levels by logger name; a module that is not here follows the root."""
+def prepare() -> None:
+    """Import structlog now, where an event would do it otherwise."""
+    _structlog()
 
 
 def loggers() -> dict[str, int]:
     """Every logger with its level: the root, and the modules of ours that log."""
-    return {name: _own.get(name, _own[ROOT]) for name in (ROOT, *sorted(_modules()))}
+    return {name: _levels.get(name, _levels[ROOT]) for name in (ROOT, *sorted(_loggers))}
 
 
 def set_level(name: str, level: int | None) -> None:
-    """From now on `name` logs from `level` on; None: it follows the root again.
-
-    A logger remembers the level it had when it was first used, so a change of level is a new logger.
-    """
-    if name == ROOT:
-        assert level is not None, "the root has a level"
-        _own[ROOT] = level
-        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(level))
-        for other, module in _modules().items():
-            if other not in _own:
-                vars(module)["log"] = structlog.get_logger()
-    elif level is None:
-        _own.pop(name, None)
-        vars(_modules()[name])["log"] = structlog.get_logger()
+    """From now on `name` logs from `level` on; None: it follows the root again."""
+    if level is None:
+        assert name != ROOT, "the root has a level"
+        _levels.pop(name, None)
     else:
-        _own[name] = level
-        wrapper = structlog.make_filtering_bound_logger(level)
-        vars(_modules()[name])["log"] = structlog.wrap_logger(None, wrapper_class=wrapper)
+        _levels[name] = level
 
 
-def _modules() -> dict[str, ModuleType]:
-    package = __name__.partition(".")[0]
-    return {
-        name: module
-        for name, module in list(sys.modules.items())
-        if name.startswith(f"{package}.") and hasattr(getattr(module, "log", None), "bind")
-    }
+def _structlog() -> FilteringBoundLogger:
+    """structlog's own logger, which is told first where events go and how they look."""
+    _import_without_rich()
+    import structlog
+
+    if _wanted:
+        form, out = _wanted.pop()
+        processors: list[Processor] = [
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+        ]
+        if form == "json":
+            processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+        else:
+            renderer = structlog.dev.ConsoleRenderer(
+                colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback, pad_event_to=24
+            )
+            processors.append(renderer)
+        structlog.configure(
+            processors=processors,
+            wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET),
+            logger_factory=structlog.WriteLoggerFactory(file=out),
+        )
+    logger: FilteringBoundLogger = structlog.get_logger()
+    return logger
+
+
+def _import_without_rich() -> None:
+    """structlog imports rich wherever it is installed, for tracebacks that we print plainly."""
+    if "structlog" not in sys.modules and "rich" not in sys.modules:
+        sys.modules["rich"] = None  # type: ignore[assignment]  # for an import: it is not there
+        import_module("structlog")
+        del sys.modules["rich"]

@@ -28,13 +28,12 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
-import structlog
-
 from broker_lite.apis import mirror, watch
 from broker_lite.apis.guard import Guard
 from broker_lite.apis.rows import ROWS, UNTOUCHED
 from broker_lite.config.key import Key
 from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
+from broker_lite.logs import get_logger
 from broker_lite.shapes import dataclass
 from broker_lite.wire.codec import Piece, decode, encode
 from broker_lite.wire.headers import read_request_header, request_is_flexible, response_is_flexible
@@ -45,7 +44,7 @@ from broker_lite.wire.schema import parse_versions, spec_of
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 Answer = list[Piece] | None
 """A reply with its size and header, ready for the socket; None is no reply."""

@@ -18,8 +18,6 @@ import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import structlog
-
 from broker_lite.broker.journal import Change, Json
 from broker_lite.broker.producer_ids import KIND as PRODUCER_IDS
 from broker_lite.broker.topics import TOPIC, Topics
@@ -28,9 +26,10 @@ from broker_lite.ids import INTERNAL_TOPICS, TopicId, TopicPartition, check_topi
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.disk import Disk
 from broker_lite.log.scan import Damaged, steps
+from broker_lite.logs import get_logger
 from broker_lite.records.batch import MAGIC
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 KEEP_EVERYTHING = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
 KAFKA_BLOCK = 1000

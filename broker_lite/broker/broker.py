@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 
 import anyio
 import anyio.abc
-import structlog
 
 from broker_lite.broker.acls import KIND as ACL
 from broker_lite.broker.acls import Acls
@@ -48,11 +47,12 @@ from broker_lite.config.start import Durability, StartOptions, TopicAtStart
 from broker_lite.errors import BrokerError, StartRefused, StorageFailed
 from broker_lite.ids import GROUP_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
 from broker_lite.log.disk import MemoryDisk, RealDisk
+from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
 from broker_lite.wire.codec import Piece
 from broker_lite.wire.messages.k03_metadata import MetadataResponse
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class Broker:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
-import structlog
 
 from broker_lite.broker.steady import SteadyTime
 from broker_lite.config import broker as keys
@@ -24,12 +23,13 @@ from broker_lite.errors import CorruptMessage, InvalidRecord
 from broker_lite.ids import TopicId, TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.compaction import Plan, Round, plan
+from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 SLICE = 0.0005
 LONGEST_SLICE = 0.0025

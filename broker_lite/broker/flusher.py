@@ -9,14 +9,14 @@ from __future__ import annotations
 import anyio
 import anyio.abc
 import anyio.to_thread
-import structlog
 
 from broker_lite.broker.purgatory import Purgatory
 from broker_lite.errors import StorageFailed
 from broker_lite.ids import Offset
+from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class Flusher:

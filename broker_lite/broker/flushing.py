@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 import anyio.to_thread
-import structlog
 
 from broker_lite.errors import StorageFailed
 from broker_lite.ids import TopicPartition
+from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class SealedSync:

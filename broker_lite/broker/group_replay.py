@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import structlog
-
 from broker_lite.broker.plain_records import plain_records
 from broker_lite.coordinator.decision import Record
 from broker_lite.coordinator.groups.coordinator import Groups
 from broker_lite.coordinator.groups.loading import CommitLoader
 from broker_lite.errors import BrokerError, Malformed
 from broker_lite.ids import Offset
+from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
 from broker_lite.records.batch import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, Batch
 from broker_lite.records.control import read_marker
 from broker_lite.records.legacy import MAGIC_AT, as_batch
 from broker_lite.records.record import records_of
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 BYTES_A_TURN = 256 * 1024
 NOTES_A_TURN = 2000

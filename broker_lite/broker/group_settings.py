@@ -6,16 +6,15 @@ settings, the nearest value within them holds; Kafka does the same, and says so.
 
 from __future__ import annotations
 
-import structlog
-
 from broker_lite.broker.configs import Configs
 from broker_lite.config import coordination as keys
 from broker_lite.config import group as own
 from broker_lite.config.key import Key, Scope
 from broker_lite.config.sources import Settings
 from broker_lite.coordinator.groups.settings import MINUTES, ConsumerSettings, GroupSettings
+from broker_lite.logs import get_logger
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 _BOUNDS: tuple[tuple[Key[int], Key[int], Key[int]], ...] = (
     (

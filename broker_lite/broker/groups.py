@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
-import structlog
 
 from broker_lite.broker.group_replay import Replay
 from broker_lite.broker.group_settings import group_settings
@@ -38,13 +37,14 @@ from broker_lite.errors import (
     UnsupportedVersion,
 )
 from broker_lite.ids import GROUP_OFFSETS_TOPIC
+from broker_lite.logs import get_logger
 from broker_lite.records.build import NewRecord, build_batch
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
     from broker_lite.partition.partition import Partition
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 R = TypeVar("R")
 

@@ -17,13 +17,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-import structlog
-
 from broker_lite.errors import StartRefused, StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.log.disk import Disk
 from broker_lite.log.log import Log, LogSettings
 from broker_lite.log.sync import SyncJob
+from broker_lite.logs import get_logger
 from broker_lite.records.batch import Batch
 from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.records.record import records_of
@@ -31,7 +30,7 @@ from broker_lite.shapes import dataclass
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 FOLDER = "@journal"
 OVERTAKEN = 3

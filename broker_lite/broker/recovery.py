@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import structlog
-
 from broker_lite.clock import Clock
 from broker_lite.ids import TopicPartition
 from broker_lite.log import layout
 from broker_lite.log.disk import Disk
 from broker_lite.log.log import Log
+from broker_lite.logs import get_logger
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 MUCH = 256 << 20
 """Bytes of one log that take long enough to be announced."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import anyio
 import anyio.to_thread
-import structlog
 
 from broker_lite.broker.topics import A_FEW, Topics
 from broker_lite.errors import StorageFailed
+from broker_lite.logs import get_logger
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class Removal:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-import structlog
-
 from broker_lite.broker.steady import SteadyTime
 from broker_lite.config import broker as keys
 from broker_lite.errors import StorageFailed
 from broker_lite.log.retention import drop_expired, new_start
+from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 PARTITIONS_A_TICK = 200
 SEGMENTS_A_TICK = 50

@@ -13,13 +13,13 @@ from __future__ import annotations
 import anyio
 import anyio.abc
 import anyio.to_thread
-import structlog
 
 from broker_lite.broker.journal import Journal
 from broker_lite.clock import Clock
 from broker_lite.errors import StorageFailed
+from broker_lite.logs import get_logger
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 AT_LEISURE = 0.1
 """Seconds until a change is synced that nobody waits for: one sync for all that come meanwhile."""

@@ -13,8 +13,6 @@ import json
 import zlib
 from collections.abc import Callable
 
-import structlog
-
 from broker_lite.broker.configs import Configs
 from broker_lite.clock import Clock
 from broker_lite.config import client_metrics as keys
@@ -23,10 +21,11 @@ from broker_lite.config.key import Scope
 from broker_lite.config.resources import patterns
 from broker_lite.config.sources import Settings
 from broker_lite.errors import BrokerError, ErrorCode, InvalidRequest, UnsupportedCompressionType, refusal
+from broker_lite.logs import get_logger
 from broker_lite.records.compression import Codec, inflate
 from broker_lite.shapes import dataclass
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 CODECS = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)
 """Best first."""

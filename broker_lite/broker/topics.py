@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import structlog
-
 from broker_lite.broker.journal import Change, Json
 from broker_lite.config.sources import Settings, TopicSettings, topic_config
 from broker_lite.errors import (
@@ -33,9 +31,10 @@ from broker_lite.ids import (
     new_topic_id,
     parse_topic_id,
 )
+from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition, PartitionSettings
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 TOPIC = "topic"
 DELETED = "deleted"

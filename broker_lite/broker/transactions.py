@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import anyio
-import structlog
 
 from broker_lite.broker.groups import partition_of
 from broker_lite.broker.plain_records import latest_of_each_key
@@ -41,6 +40,7 @@ from broker_lite.errors import (
     refusal,
 )
 from broker_lite.ids import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, Offset, TopicPartition
+from broker_lite.logs import get_logger
 from broker_lite.partition.answers import ActiveProducer
 from broker_lite.partition.partition import Partition
 from broker_lite.records.batch import Batch
@@ -49,7 +49,7 @@ from broker_lite.records.build import NewRecord, build_batch
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 FIRST_PRODUCE_ABORTABLE = 11
 FIRST_PRODUCE_THAT_ADDS = 12

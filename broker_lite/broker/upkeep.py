@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import anyio
-import structlog
 
 from broker_lite.broker.cleaning import Cleaner
 from broker_lite.broker.flushing import SealedSync
 from broker_lite.broker.retention import Retention
 from broker_lite.broker.steady import SteadyTime
 from broker_lite.errors import StorageFailed
+from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 CHECKPOINT_EVERY = 1.0
 """Seconds."""

@@ -12,14 +12,13 @@ import argparse
 import gc
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broker_lite import logs
 from broker_lite.cli import STARTED
 from broker_lite.cli.parts import Parser, pair
 from broker_lite.config import broker as keys
@@ -36,6 +35,11 @@ if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
     from broker_lite.server.limits import Limits
     from broker_lite.server.tls import Tls
+
+log = logs.get_logger(__name__)
+
+MOMENT = 1.0
+"""After a start, in seconds."""
 
 
 def parser() -> Parser:
@@ -67,9 +71,6 @@ def parser() -> Parser:
 def run(args: argparse.Namespace) -> int:
     gc.disable()  # nothing that a start makes is garbage
     options, notes = options_from(args, os.environ)
-    _import_structlog_alone()
-    from broker_lite import logs
-
     logs.set_up(options.log_format or "auto", level=options.settings.get(keys.LOG_LEVEL))
     _tell(notes)
 
@@ -83,14 +84,6 @@ def run(args: argparse.Namespace) -> int:
             raise
         raise _first(refused) from None
     return 0
-
-
-def _import_structlog_alone() -> None:
-    """structlog imports rich wherever it is installed, a fifth of a start, for tracebacks that we print plainly."""
-    if "structlog" not in sys.modules and "rich" not in sys.modules:
-        sys.modules["rich"] = None  # type: ignore[assignment]  # for an import: it is not there
-        import_module("structlog")
-        del sys.modules["rich"]
 
 
 def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[StartOptions, list[Note]]:
@@ -154,9 +147,6 @@ def _file(path: Path | None) -> dict[str, str]:
 
 
 def _tell(notes: Sequence[Note]) -> None:
-    import structlog
-
-    log = structlog.get_logger()
     for note in notes:
         getattr(log, note.level)(note.event, **note.facts)
 
@@ -205,6 +195,7 @@ async def _serve(options: StartOptions) -> None:
         heard = (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if certificates else ()))
         with anyio.open_signal_receiver(*heard) as signals:
             tasks.start_soon(_obey, signals, stop, certificates)
+            tasks.start_soon(_learn_to_speak)
             await serve(answer, addresses, limits, ready, stop=stop, clock=clock, doors=doors)
             tasks.cancel_scope.cancel()
 
@@ -212,7 +203,6 @@ async def _serve(options: StartOptions) -> None:
 async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:
     """Count, and let others read what was counted."""
     import anyio
-    import structlog
     from anyio.abc import SocketAttribute
 
     from broker_lite.broker.metrics import Metrics
@@ -231,19 +221,25 @@ async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:
     tasks.start_soon(watch_loop, broker.metrics)
     tasks.start_soon(listener.serve, partial(answer, pages=pages_of(broker, broker.metrics)))
     port = listener.extra(SocketAttribute.local_port)
-    structlog.get_logger().info("metrics.ready", url=f"http://{format_address(asked.host, port)}/metrics")
+    log.info("metrics.ready", url=f"http://{format_address(asked.host, port)}/metrics")
+
+
+async def _learn_to_speak() -> None:
+    """Import what events are told with while nobody waits for it: where files have run out it cannot be imported."""
+    import anyio.to_thread
+
+    await anyio.sleep(MOMENT)
+    await anyio.to_thread.run_sync(logs.prepare)
 
 
 async def _obey(signals: AsyncIterator[signal.Signals], stop: anyio.Event, certificates: list[Tls]) -> None:
     """SIGHUP reads certificates again; the others stop the broker."""
-    import structlog
-
     async for number in signals:
         if number == signal.SIGHUP:
             for tls in certificates:
                 tls.reload()
             continue
-        structlog.get_logger().info("broker.stopping", signal=number.name)
+        log.info("broker.stopping", signal=number.name)
         stop.set()
 
 

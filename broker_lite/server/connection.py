@@ -36,10 +36,10 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine
 
 import anyio
-import structlog
 
 from broker_lite.apis.registry import Answer, ConnectionFacts
 from broker_lite.errors import Malformed
+from broker_lite.logs import get_logger
 from broker_lite.server.inbox import Inbox, read_size
 from broker_lite.server.limits import SLOWEST, Budget, Complaints, Limits
 from broker_lite.server.outbox import JOIN, Outbox
@@ -57,7 +57,7 @@ LAST_WORDS = 0.1
 LINGER = 30.0
 """Seconds for the last bytes of a closing connection to leave."""
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 _FIRST_FRAME_MAX = 0x1600_0000
 """A first frame of 369 MB or more is no frame: it is TLS (0x1603) or text."""

@@ -17,11 +17,11 @@ from itertools import count
 
 import anyio
 import anyio.abc
-import structlog
 
 from broker_lite.apis.registry import ConnectionFacts
 from broker_lite.clock import Clock
 from broker_lite.errors import StartRefused
+from broker_lite.logs import get_logger
 from broker_lite.server.connection import Connection, Shared, accept, adopt, peer_name
 from broker_lite.server.limits import Budget, Doors, Limits, raise_open_files
 from broker_lite.server.sasl import Answerer, Gate, SaslRules
@@ -35,7 +35,7 @@ _NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _NOT_HERE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _PORT_ZERO_TRIES = 20
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 @dataclass(slots=True, frozen=True)

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import structlog
-
 from broker_lite.clock import Clock
 from broker_lite.config import security as keys
 from broker_lite.config.listeners import Listener
 from broker_lite.config.sources import Settings
 from broker_lite.errors import BrokerError, StartRefused
+from broker_lite.logs import get_logger
 from broker_lite.server.listener import ListenerAddress
 from broker_lite.server.sasl import Refuser, SaslRules
 from broker_lite.server.tls import Tls
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from broker_lite.security.logins import Stored
     from broker_lite.security.oauth import TokenRules
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 def protected(

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
-import structlog
 
 from broker_lite.apis.registry import Answer, ConnectionFacts
 from broker_lite.clock import Clock
 from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
+from broker_lite.logs import get_logger
 from broker_lite.security.principals import principal
 from broker_lite.security.sasl import AuthenticationFailed, Step
 from broker_lite.shapes import dataclass, field
@@ -39,7 +39,7 @@ from broker_lite.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequ
 if TYPE_CHECKING:
     from broker_lite.security.logins import Login, Mechanisms, Work
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 HANDSHAKE, API_VERSIONS, AUTHENTICATE = 17, 18, 36
 MOST_FRAMES = 10

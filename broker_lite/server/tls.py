@@ -17,17 +17,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import structlog
-
 from broker_lite.config import security as keys
 from broker_lite.config.key import Key
 from broker_lite.config.sources import Settings
 from broker_lite.errors import StartRefused
+from broker_lite.logs import get_logger
 from broker_lite.security.principals import ANONYMOUS, MappingRules, principal
 from broker_lite.server.farewell import Handshake
 from broker_lite.shapes import dataclass
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _JKS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")

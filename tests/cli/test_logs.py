@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +16,8 @@ from broker_lite import logs
 def _as_it_was() -> Iterator[None]:
     before = structlog.get_config()
     yield
+    logs.set_up()
+    logs.prepare()
     structlog.configure(**before)
 
 
@@ -24,7 +28,7 @@ class Terminal(io.StringIO):
 
 def said(stream: io.StringIO, wanted: str = "auto", level: str = "info") -> str:
     logs.set_up(wanted, level=level, stream=stream)
-    log = structlog.get_logger()
+    log = logs.get_logger("tests")
     log.debug("segment.rolled", base=1)
     log.info("broker.stopping", signal="SIGTERM")
     return stream.getvalue()
@@ -56,5 +60,23 @@ def test_a_traceback_is_part_of_the_event() -> None:
     try:
         raise ValueError("why")
     except ValueError:
-        structlog.get_logger().exception("request.failed")
+        logs.get_logger("tests").exception("request.failed")
     assert "ValueError: why" in json.loads(out.getvalue())["exception"]
+
+
+def test_a_logger_follows_the_root_until_it_has_a_level_of_its_own() -> None:
+    out = io.StringIO()
+    logs.set_up("json", level="error", stream=out)
+    logs.set_level("tests.loud", logs.LEVELS["debug"])
+    logs.get_logger("tests.loud").debug("heard")
+    logs.get_logger("tests.quiet").warning("not heard")
+    logs.set_level("tests.loud", None)
+    logs.get_logger("tests.loud").debug("not heard any more")
+    assert [json.loads(line)["event"] for line in out.getvalue().splitlines()] == ["heard"]
+    assert logs.loggers()["tests.quiet"] == logs.LEVELS["error"]
+
+
+def test_a_broker_that_has_nothing_to_say_does_not_import_structlog() -> None:
+    names = "import sys; import broker_lite.broker.broker, broker_lite.apis.registry, broker_lite.server.listener"
+    code = f"{names}; sys.exit('structlog' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
