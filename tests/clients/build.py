@@ -57,7 +57,8 @@ def _run(*command: str, folder: Path) -> None:
 
 
 def _go() -> Path:
-    return _built("go", lambda out: _run("go", "build", "-o", f"{out}/", "./franz", "./sarama", folder=PROGRAMS / "go"))
+    programs = ("./franz", "./sarama", "./kafkago")
+    return _built("go", lambda out: _run("go", "build", "-o", f"{out}/", *programs, folder=PROGRAMS / "go"))
 
 
 def _pinned(module: str) -> str:
@@ -76,6 +77,15 @@ def sarama(folder: Path) -> Client:
     program = _go() / "sarama"
     lacks = ["new-protocol"]
     return ProcessClient("sarama", _pinned("github.com/IBM/sarama"), lambda: [str(program)], lacks=lacks, folder=folder)
+
+
+def kafka_go(folder: Path) -> Client:
+    program = _go() / "kafkago"
+    version = _pinned("github.com/segmentio/kafka-go")
+    # it can ask for producer ids and end transactions, but its batches carry no producer; its reader gives back null
+    # for what is empty
+    lacks = ["new-protocol", "idempotent", "empty"]
+    return ProcessClient("kafka-go", version, lambda: [str(program)], lacks=lacks, folder=folder)
 
 
 def kafkajs(folder: Path) -> Client:

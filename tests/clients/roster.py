@@ -56,6 +56,7 @@ ROSTER = [
     Entry("kcat", _kcat, lambda: build.lacking("kcat", hint="sudo apt-get install kcat")),
     Entry("franz-go", build.franz_go, lambda: build.lacking("go")),
     Entry("sarama", build.sarama, lambda: build.lacking("go")),
+    Entry("kafka-go", build.kafka_go, lambda: build.lacking("go")),
     Entry("kafkajs", build.kafkajs, lambda: build.lacking("node", "npm")),
     Entry("java", build.java, lambda: build.lacking("java", "javac", "mvn")),
     Entry("java-tools", _console, lambda: build.lacking("java", "mvn")),
