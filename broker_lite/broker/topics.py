@@ -9,7 +9,6 @@ until its last folder is gone, so that a crash in the middle of a deletion leave
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from broker_lite.broker.journal import Change, Json
@@ -33,6 +32,7 @@ from broker_lite.ids import (
 )
 from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition, PartitionSettings
+from broker_lite.shapes import dataclass
 
 log = get_logger(__name__)
 

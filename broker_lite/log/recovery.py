@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from broker_lite.log.scan import Damaged, intact_after
 from broker_lite.log.segment import Segment
 from broker_lite.log.swap import finish_all
 from broker_lite.records.batch import MAGIC
+from broker_lite.shapes import dataclass, field
 
 _LEFTOVERS = (".tmp", layout.DELETED, layout.CLEANED)
 _EPOCHS_CHECKED_WHEN_CLEAN = 4
