@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from broker_lite.config.broker import BROKER_KEYS
 from broker_lite.config.kept import kept_keys
-from broker_lite.config.key import Key, Kind
+from broker_lite.config.key import Key, Kind, Scope
 from broker_lite.config.resources import KEYS
 from broker_lite.config.sources import Settings, Source, Spoken, TopicSettings
 from broker_lite.config.topic import TOPIC_KEYS
@@ -62,6 +62,9 @@ def topic_entries(settings: TopicSettings) -> Iterator[Entry]:
         if key.synonyms:
             first = key.synonyms[0].name
             words += _from(first, settings.broker.words(_STAND_INS.get(first, (first,))))
+        elif settings.scope is Scope.GROUP:
+            above = f"group.{name}"
+            words.append(Spoken(above if above in kept_keys() else name, key.format(key.default), Source.DEFAULT))
         yield _entry(name, key, settings.get(key), words)
 
 

@@ -219,6 +219,7 @@ class Broker:
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
             "segment.bytes": str(segment),
+            "unclean.leader.election.enable": "false",
         }
 
     def delete_topic(self, topic: Topic) -> None:
