@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ def parser() -> Parser:
     replay = verbs.add_parser("replay", help="write an archive or a log into topics again (at least once)")
     replay.add_argument("--archive", metavar="DIR|URI", help="an archive, instead of --data or --bootstrap")
     replay.add_argument("--to", metavar="HOST:PORT", required=True, help="the broker that is written to")
+    replay.add_argument("--to-config", metavar="FILE", help="how to get in there, as --command-config")
     replay.add_argument("--to-topic", metavar="NAME", help="another name for the one topic that is replayed")
     replay.add_argument("--codec", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none")
     pace = replay.add_mutually_exclusive_group()
@@ -69,6 +71,12 @@ def _common(verb: argparse.ArgumentParser) -> None:
     place = verb.add_mutually_exclusive_group()
     place.add_argument("--data", metavar="DIR|URI", help="a broker's data folder")
     place.add_argument("--bootstrap", metavar="HOST:PORT", help="a running broker")
+    verb.add_argument(
+        "--command-config",
+        metavar="FILE",
+        default=os.environ.get("BROKER_LITE_COMMAND_CONFIG") or None,
+        help="Kafka's client properties for --bootstrap: security.protocol, sasl.*, ssl.*",
+    )
     verb.add_argument(
         "--topic", metavar="NAME", action="append", default=[], help="repeatable (default: all, of --data)"
     )
@@ -146,6 +154,7 @@ def _asked(args: argparse.Namespace, **more: str) -> Asked:
 
 
 def _options(args: argparse.Namespace, **more: str) -> dict[str, str]:
+    from broker_lite.pipeline.entry import options_from
     from broker_lite.pipeline.errors import WrongOption
 
     if args.data is None and args.bootstrap is None:
@@ -153,6 +162,8 @@ def _options(args: argparse.Namespace, **more: str) -> dict[str, str]:
     if args.bootstrap is not None and not args.topic:
         raise WrongOption("which topics? give --topic NAME")
     told = {"path": args.data} if args.data is not None else {"kafka.bootstrap.servers": args.bootstrap}
+    if args.bootstrap is not None and args.command_config is not None:
+        told |= options_from(args.command_config)
     if args.topic:
         told["subscribe"] = ",".join(args.topic)
     if hasattr(args, "isolation"):
@@ -169,7 +180,10 @@ def _archive(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int
     batch_slices(asked)  # a folder or topic that is not there is told before Spark is started
 
     def again() -> bool:
-        time.sleep(args.every)
+        try:
+            time.sleep(args.every)
+        except KeyboardInterrupt:  # between two rounds there is nothing to be finished
+            return False
         return True
 
     summary = archive(
@@ -196,13 +210,15 @@ def _archive(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int
 
 def _audit(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int:
     from broker_lite.pipeline import telling
-    from broker_lite.pipeline.audit import audit
-    from broker_lite.pipeline.plan import batch_slices
+    from broker_lite.pipeline.audit import audit, on_spark
+    from broker_lite.pipeline.looking import Seen, Task
+    from broker_lite.pipeline.progress import Progress
 
-    asked = _asked(args, onCorrupt="report")
-    batch_slices(asked)
-    frame = spark().read.format("broker_lite_batches").options(**_options(args)).load()
-    report = audit(spark(), asked, frame, compacted=args.compacted)
+    def run(tasks: Sequence[Task]) -> Iterable[Seen]:
+        """A folder or topic that is not there is told before Spark is started: by now all is planned."""
+        return on_spark(spark(), Progress(args.progress, "audit"))(tasks)
+
+    report = audit(_asked(args), run, compacted=args.compacted)
     if args.picture:
         telling.picture(report, args.picture)
     print(telling.as_json(report) if args.json else telling.as_text(report))
@@ -210,6 +226,7 @@ def _audit(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int:
 
 
 def _replay(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int:
+    from broker_lite.pipeline.entry import Entry, options_from
     from broker_lite.pipeline.errors import WrongOption
     from broker_lite.pipeline.progress import Progress
     from broker_lite.pipeline.replay import lanes_of_archive, lanes_of_log, replay
@@ -224,6 +241,7 @@ def _replay(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int:
         lanes,
         args.to,
         Progress(args.progress, "replay"),
+        entry=Entry.told(options_from(args.to_config)) if args.to_config else None,
         rename=args.to_topic,
         codec=args.codec,
         rate=args.rate,

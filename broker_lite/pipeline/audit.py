@@ -1,82 +1,44 @@
-"""Is a log sound, and what happened in it: SQL over one row a batch.
+"""Is a log sound, and what happened in it: every batch header and checksum, looked at where the data is.
 
-A finding is a *fault* (something is lost, twice there or damaged), *unexplained* (it would be one, unless the topic is
-compacted, which nobody told us), or a *note* (worth knowing, nobody's fault).
+Tasks look at slices (looking.py) and tell little; here the slices of a partition are joined in order, and what they
+saw becomes findings.  A finding is a *fault* (something is lost, twice there or damaged), *unexplained* (it would be
+one, unless the topic is compacted, which nobody told us), or a *note* (worth knowing, nobody's fault).
 
 - checksum, damage    bytes that are not what was written
 - gap, overlap        offsets missing between two batches, at the start or at the end; offsets that are there twice
 - sequence gap        an idempotent producer's numbers jump: something it wrote is lost
 - duplicate           they repeat: something it wrote is there twice
 - disorder            LogAppendTime went back (a fault); CreateTime went back (a note: clients may send what they like)
+- leader epoch        it went back: two brokers wrote this log
+- index               an offset index leads to where its offset does not begin
+- endless transaction a producer went on in a later epoch without a marker: the marker is lost
 - open transaction    neither committed nor aborted, up to the end of what was read (a note)
+- empty transaction   a marker without records (a note: a client may add a partition and write nothing)
 
 Compaction removes batches and records on purpose, so in a compacted topic gaps of both kinds are no findings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
+from broker_lite.pipeline.deals import LISTED, OPEN, Deals
 from broker_lite.pipeline.folder import Bounds
+from broker_lite.pipeline.looking import AT_MOST, CIRCLE, Disorder, Jump, Listed, Seen, Task, Words, look
 from broker_lite.pipeline.options import Asked
+from broker_lite.pipeline.progress import Progress, run_tasks
 from broker_lite.pipeline.remote import Remote
+from broker_lite.pipeline.volume import Volume
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import SparkSession
 
 FAULT, UNEXPLAINED, NOTE = "fault", "unexplained", "note"
-AT_MOST = 1000
-"""Findings of one kind that are told one by one."""
-_CIRCLE = 2**31
-
-_BATCHES = "audited_batches"
-_CHECKSUMS = f"""
-SELECT topic, partition, base_offset, segment, position, fault FROM {_BATCHES}
-WHERE NOT crc_ok ORDER BY topic, partition, position LIMIT {AT_MOST}"""
-_GAPS = f"""
-SELECT topic, partition, before, base_offset FROM (
-  SELECT topic, partition, base_offset,
-         LAG(last_offset) OVER (PARTITION BY topic, partition ORDER BY base_offset, position) AS before
-  FROM {_BATCHES} WHERE fault IS NULL)
-WHERE base_offset <> before + 1 ORDER BY topic, partition, base_offset LIMIT {AT_MOST}"""
-_THIN = f"""
-SELECT topic, partition, base_offset, last_offset, count FROM {_BATCHES}
-WHERE fault IS NULL AND magic = 2 AND crc_ok AND count <> last_offset - base_offset + 1
-ORDER BY topic, partition, base_offset LIMIT {AT_MOST}"""
-_SEQUENCES = f"""
-SELECT topic, partition, producer_id, producer_epoch, base_offset, base_sequence, before FROM (
-  SELECT *, LAG((base_sequence + last_offset - base_offset) % {_CIRCLE}) OVER (
-    PARTITION BY topic, partition, producer_id, producer_epoch ORDER BY base_offset, position) AS before
-  FROM {_BATCHES} WHERE fault IS NULL AND crc_ok AND producer_id >= 0 AND base_sequence >= 0 AND NOT control)
-WHERE (before IS NULL AND base_sequence <> 0) OR base_sequence <> (before + 1) % {_CIRCLE}
-ORDER BY topic, partition, base_offset LIMIT {AT_MOST}"""
-_DISORDER = f"""
-SELECT topic, partition, timestamp_type, COUNT(*) AS times, MAX(before - max_timestamp) AS step,
-       MIN(base_offset) AS base_offset
-FROM (
-  SELECT *, LAG(max_timestamp) OVER (PARTITION BY topic, partition ORDER BY base_offset, position) AS before
-  FROM {_BATCHES} WHERE fault IS NULL AND crc_ok AND NOT control AND count > 0 AND max_timestamp >= 0)
-WHERE max_timestamp < before GROUP BY topic, partition, timestamp_type ORDER BY topic, partition"""
-_TRANSACTIONS = f"""
-SELECT topic, partition, producer_id, MAX(producer_epoch) AS producer_epoch, MIN(base_offset) AS first,
-       MAX(last_offset) AS last, SUM(CASE WHEN control THEN 0 ELSE count END) AS records,
-       COALESCE(MAX(marker), 'open') AS outcome, MAX(max_timestamp) AS time
-FROM (
-  SELECT *, COALESCE(SUM(CASE WHEN marker IS NULL THEN 0 ELSE 1 END) OVER (
-    PARTITION BY topic, partition, producer_id ORDER BY base_offset, position
-    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS number
-  FROM {_BATCHES} WHERE fault IS NULL AND crc_ok AND transactional)
-GROUP BY topic, partition, producer_id, number
-HAVING SUM(CASE WHEN control THEN 0 ELSE 1 END) > 0"""
-_PARTITIONS = f"""
-SELECT topic, partition, COUNT(base_offset) AS batches, MIN(base_offset) AS first, MAX(last_offset) AS last,
-       SUM(CASE WHEN control OR fault IS NOT NULL THEN 0 ELSE count END) AS records, SUM(size) AS bytes,
-       MIN(CASE WHEN max_timestamp >= 0 THEN max_timestamp END) AS begun, MAX(max_timestamp) AS ended
-FROM {_BATCHES} GROUP BY topic, partition"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +68,10 @@ class PartitionFacts:
 class Report:
     partitions: list[PartitionFacts] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    untold: int = 0
+    """Findings beyond those that are told one by one."""
     transactions: list[dict[str, object]] = field(default_factory=list)
-    """Of each: topic, partition, producer_id, producer_epoch, first, last, records, outcome."""
+    """Of each: topic, partition, producer_id, producer_epoch, first, last, records, outcome, time."""
     outcomes: dict[str, int] = field(default_factory=dict)
     volume: list[tuple[str, int, int, int]] = field(default_factory=list)
     """topic, time in ms, bytes, records."""
@@ -125,25 +89,39 @@ class Known:
     compacted: dict[str, bool | None]
     """None: nobody told."""
 
+    def weight(self, topic: str) -> str | None:
+        """How much it matters that something is missing in this topic; None where it is meant to be."""
+        return {True: None, False: FAULT, None: UNEXPLAINED}[self.compacted.get(topic)]
 
-def audit(spark: SparkSession, asked: Asked, frame: DataFrame, *, compacted: Iterable[str] = ()) -> Report:
-    """`frame` is what `broker_lite_batches` reads for `asked`."""
+
+Run = Callable[[Sequence[Task]], Iterable[Seen]]
+
+
+def audit(asked: Asked, run: Run, *, compacted: Iterable[str] = ()) -> Report:
+    """`run` looks at all tasks, in their order: on Spark (`on_spark`), or one after the other with `map(look, …)`."""
     known = _known(asked, set(compacted))
-    frame.persist()
-    frame.createOrReplaceTempView(_BATCHES)
-    try:
-        report = Report()
-        _partitions(spark, known, report)
-        _damage(spark, report)
-        _gaps(spark, known, report)
-        _sequences(spark, known, report)
-        _times(spark, report)
-        _outcomes(spark, report)
-        report.volume = _volume(spark, report)
-        return report
-    finally:
-        spark.catalog.dropTempView(_BATCHES)
-        frame.unpersist()
+    slices = sorted(plan.batch_slices(asked), key=lambda one: (one.of, one.first))
+    tasks = [Task(one, at == 0 or slices[at - 1].of != one.of) for at, one in enumerate(slices)]
+    report = Report()
+    volumes: dict[str, Volume] = {}
+    seen = {one: list(group) for one, group in groupby(run(tasks), lambda seen: (seen.topic, seen.partition))}
+    for one, bounds in sorted(known.bounds.items()):
+        facts = PartitionFacts(one.topic, one.partition, bounds.start, bounds.end)
+        report.partitions.append(facts)
+        Joining(report, known, one, facts).join(seen.get((one.topic, one.partition), []))
+        for each in seen.get((one.topic, one.partition), []):
+            volumes.setdefault(one.topic, Volume()).join(each.volume)
+    step = max((volume.step for volume in volumes.values()), default=1)
+    for topic, volume in sorted(volumes.items()):
+        volume.widen(step)
+        report.volume += [(topic, at * volume.step, *sums) for at, sums in sorted(volume.sums.items())]
+    report.transactions = report.transactions[:LISTED]
+    report.findings.sort(key=lambda one: (one.topic, one.partition, -1 if one.offset is None else one.offset, one.kind))
+    return report
+
+
+def on_spark(spark: SparkSession, progress: Progress) -> Run:
+    return lambda tasks: run_tasks(spark, tasks, look, progress, size=lambda task: task.slice.end - task.slice.first)
 
 
 def _known(asked: Asked, compacted: set[str]) -> Known:
@@ -164,109 +142,151 @@ def _known(asked: Asked, compacted: set[str]) -> Known:
     return Known(bounds, policies)
 
 
-def _add(report: Report, kind: str, weight: str, row: Row, text: str, offset: int | None = None) -> None:
-    report.findings.append(Finding(kind, weight, row.topic, row.partition, offset, text))
+class Joining:
+    """The slices of one partition, joined: what they saw, and what only shows between them."""
 
+    def __init__(self, report: Report, known: Known, one: TopicPartition, facts: PartitionFacts) -> None:
+        self._report, self._one, self._facts = report, one, facts
+        self._bounds = known.bounds[one]
+        self._weight = known.weight(one.topic)
+        self._reached = self._bounds.start - 1
+        self._epoch = -1
+        self._sequences: dict[tuple[int, int], int] = {}
+        self._time = -1
+        self._disorder: dict[int, Disorder] = {}
+        self._deals = Deals()
+        self._told: dict[str, int] = {}
+        self._said: set[str] = set()
 
-def _partitions(spark: SparkSession, known: Known, report: Report) -> None:
-    found = {TopicPartition(row.topic, row.partition): row for row in spark.sql(_PARTITIONS).collect()}
-    for one, bounds in sorted(known.bounds.items()):
-        facts = PartitionFacts(one.topic, one.partition, bounds.start, bounds.end)
-        report.partitions.append(facts)
-        row = found.get(one)
-        lost: tuple[int, int] | None = (bounds.start, bounds.end) if bounds.end > bounds.start else None
-        if row is not None and row.first is not None:
-            facts.batches, facts.records, facts.bytes = row.batches, row.records, row.bytes
-            facts.begun, facts.ended = row.begun, row.ended
-            lost = (row.last + 1, bounds.end) if row.last + 1 < bounds.end else None
-            if row.first > bounds.start:
-                _lost(report, known, one, bounds.start, row.first)
-        if lost is not None:
-            _lost(report, known, one, *lost)
+    def join(self, slices: Iterable[Seen]) -> None:
+        for seen in slices:
+            self._count(seen)
+            self._words("damage", seen.damage)
+            self._words("checksum", seen.checksums)
+            self._words("index", seen.indexes)
+            self._offsets(seen)
+            self._epochs(seen)
+            self._jumps(seen)
+            self._times(seen)
+            self._deals.join(seen.deals)
+        if self._reached + 1 < self._bounds.end:
+            self._lost(self._reached + 1, self._bounds.end)
+        for kind, told in sorted(self._disorder.items()):
+            name = "LogAppendTime" if kind == 1 else "CreateTime"
+            text = f"{name} goes back {told.times} times, at most by {told.step} ms"
+            self._add("disorder", FAULT if kind == 1 else NOTE, told.offset, text)
+        self._transactions()
 
+    def _add(self, kind: str, weight: str | None, offset: int | None, text: str) -> None:
+        if weight is None:
+            return
+        self._told[kind] = self._told.get(kind, 0) + 1
+        if self._told[kind] > AT_MOST:
+            self._report.untold += 1
+            return
+        self._report.findings.append(Finding(kind, weight, self._one.topic, self._one.partition, offset, text))
 
-def _lost(report: Report, known: Known, one: TopicPartition, first: int, end: int) -> None:
-    weight = _weight(known, one.topic)
-    if weight is not None:
-        text = f"offsets {first} to {end - 1} are missing"
-        report.findings.append(Finding("gap", weight, one.topic, one.partition, first, text))
+    def _words(self, kind: str, words: Words) -> None:
+        for offset, text in words.each:
+            # A slice begins where the index leads, which may be before its first batch: neighbours see the same place.
+            if text not in self._said:
+                self._said.add(text)
+                self._add(kind, FAULT, offset, text)
+        self._report.untold += words.count - len(words.each)
 
+    def _each(self, listed: Listed, tell: Callable[[Jump], None]) -> None:
+        for jump in listed.each:
+            tell(jump)
+        self._report.untold += listed.count - len(listed.each)
 
-def _weight(known: Known, topic: str) -> str | None:
-    """How much it matters that something is missing in this topic; None where it is meant to be."""
-    return {True: None, False: FAULT, None: UNEXPLAINED}[known.compacted.get(topic)]
+    def _count(self, seen: Seen) -> None:
+        facts = self._facts
+        facts.batches, facts.records = facts.batches + seen.batches, facts.records + seen.records
+        facts.bytes += seen.bytes
+        facts.begun = min((at for at in (facts.begun, seen.begun) if at is not None), default=None)
+        facts.ended = max((at for at in (facts.ended, seen.ended) if at is not None), default=None)
 
+    def _lost(self, first: int, end: int) -> None:
+        self._add("gap", self._weight, first, f"offsets {first} to {end - 1} are missing")
 
-def _damage(spark: SparkSession, report: Report) -> None:
-    for row in spark.sql(_CHECKSUMS).collect():
-        if row.fault is not None:
-            _add(report, "damage", FAULT, row, row.fault)
+    def _offsets(self, seen: Seen) -> None:
+        if seen.offsets is None:
+            return
+        first = seen.offsets.first
+        # A log may start inside a batch: then the batch begins before it.
+        if first > self._reached + 1 or (first <= self._reached and self._reached >= self._bounds.start):
+            self._jump(Jump(first, self._reached, min(self._reached, seen.offsets.last)))
+        self._each(seen.gaps, self._jump)
+        self._reached = max(self._reached, seen.offsets.last)
+
+    def _jump(self, jump: Jump) -> None:
+        if jump.offset > jump.before:
+            self._lost(jump.before + 1, jump.offset)
         else:
-            text = f"{row.segment}: byte {row.position}: the checksum does not fit"
-            _add(report, "checksum", FAULT, row, text, row.base_offset)
+            text = f"offsets {jump.offset} to {jump.after} are there twice"
+            self._add("overlap", FAULT, jump.offset, text)
 
+    def _epochs(self, seen: Seen) -> None:
+        if seen.leader_epochs is None:
+            return
+        if seen.leader_epochs.first < self._epoch:
+            self._epoch_back(Jump(seen.leader_epochs.at, self._epoch, seen.leader_epochs.first))
+        self._each(seen.epoch_jumps, self._epoch_back)
+        self._epoch = seen.leader_epochs.last
 
-def _gaps(spark: SparkSession, known: Known, report: Report) -> None:
-    for row in spark.sql(_GAPS).collect():
-        if row.base_offset <= row.before:
-            text = f"offsets {row.base_offset} to {row.before} are there twice"
-            _add(report, "overlap", FAULT, row, text, row.base_offset)
+    def _epoch_back(self, jump: Jump) -> None:
+        text = f"the leader epoch goes back from {jump.before} to {jump.after}"
+        self._add("leader epoch", FAULT, jump.offset, text)
+
+    def _jumps(self, seen: Seen) -> None:
+        def thin(jump: Jump) -> None:
+            text = f"a batch of {jump.before} offsets has {jump.after} records"
+            self._add("gap", self._weight, jump.offset, text)
+
+        self._each(seen.thin, thin)
+        for who, ends in seen.sequences.items():
+            before = self._sequences.get(who)
+            if before is None:
+                if ends.first != 0 and self._bounds.start == 0:
+                    text = f"producer {who[0]} epoch {who[1]} begins with sequence {ends.first}, expected 0"
+                    self._add("sequence gap", self._weight, ends.at, text)
+            elif ends.first != (before + 1) % CIRCLE:
+                self._sequence(Jump(ends.at, before, ends.first, who))
+            self._sequences[who] = ends.last
+        self._each(seen.sequence_jumps, self._sequence)
+
+    def _sequence(self, jump: Jump) -> None:
+        who = f"producer {jump.producer[0]} epoch {jump.producer[1]}"
+        if (jump.after - jump.before - 1) % CIRCLE < CIRCLE // 2:
+            text = f"{who} goes from sequence {jump.before} to {jump.after}"
+            self._add("sequence gap", self._weight, jump.offset, text)
         else:
-            _lost(report, known, TopicPartition(row.topic, row.partition), row.before + 1, row.base_offset)
-    for row in spark.sql(_THIN).collect():
-        weight = _weight(known, row.topic)
-        if weight is not None:
-            due = row.last_offset - row.base_offset + 1
-            text = f"a batch of {due} offsets has {row['count']} records"
-            _add(report, "gap", weight, row, text, row.base_offset)
+            text = f"{who} repeats sequence {jump.after} after {jump.before}"
+            self._add("duplicate", FAULT, jump.offset, text)
 
+    def _times(self, seen: Seen) -> None:
+        if seen.times is not None:
+            first, kind, offset = seen.times
+            if first < self._time:
+                self._disorder.setdefault(kind, Disorder()).add(1, self._time - first, offset)
+            self._time = seen.last_time
+        for kind, told in seen.disorder.items():
+            self._disorder.setdefault(kind, Disorder()).add(told.times, told.step, told.offset)
 
-def _sequences(spark: SparkSession, known: Known, report: Report) -> None:
-    for row in spark.sql(_SEQUENCES).collect():
-        who = f"producer {row.producer_id} epoch {row.producer_epoch}"
-        weight = _weight(known, row.topic)
-        if row.before is None:
-            if known.bounds[TopicPartition(row.topic, row.partition)].start == 0 and weight is not None:
-                text = f"{who} begins with sequence {row.base_sequence}, expected 0"
-                _add(report, "sequence gap", weight, row, text, row.base_offset)
-            continue
-        expected = (row.before + 1) % _CIRCLE
-        if (row.base_sequence - expected) % _CIRCLE < _CIRCLE // 2:
-            if weight is not None:
-                text = f"{who} goes from sequence {row.before} to {row.base_sequence}"
-                _add(report, "sequence gap", weight, row, text, row.base_offset)
-        else:
-            text = f"{who} repeats sequence {row.base_sequence} after {row.before}"
-            _add(report, "duplicate", FAULT, row, text, row.base_offset)
-
-
-def _times(spark: SparkSession, report: Report) -> None:
-    for row in spark.sql(_DISORDER).collect():
-        stamped = row.timestamp_type == 1
-        name = "LogAppendTime" if stamped else "CreateTime"
-        text = f"{name} goes back {row.times} times, at most by {row.step} ms"
-        _add(report, "disorder", FAULT if stamped else NOTE, row, text, row.base_offset)
-
-
-def _outcomes(spark: SparkSession, report: Report) -> None:
-    spark.sql(_TRANSACTIONS).createOrReplaceTempView("audited_transactions")
-    counted = spark.sql("SELECT outcome, COUNT(*) AS n FROM audited_transactions GROUP BY outcome").collect()
-    report.outcomes = {row.outcome: row.n for row in counted}
-    rows = spark.sql(f"SELECT * FROM audited_transactions ORDER BY topic, partition, first LIMIT {AT_MOST}").collect()
-    report.transactions = [row.asDict() for row in rows]
-    for row in spark.sql("SELECT * FROM audited_transactions WHERE outcome = 'open' ORDER BY 1, 2, 3").collect():
-        text = f"producer {row.producer_id} has an open transaction of {row.records} records"
-        _add(report, "open transaction", NOTE, row, text, row.first)
-
-
-def _volume(spark: SparkSession, report: Report) -> list[tuple[str, int, int, int]]:
-    """Bytes and records of each topic in about two hundred steps of time."""
-    begun = min((one.begun for one in report.partitions if one.begun is not None), default=0)
-    ended = max((one.ended for one in report.partitions if one.ended is not None), default=0)
-    step = max((ended - begun) // 200, 1)
-    rows = spark.sql(
-        f"SELECT topic, {begun} + FLOOR((max_timestamp - {begun}) / {step}) * {step} AS time, SUM(size) AS bytes, "
-        f"SUM(CASE WHEN control THEN 0 ELSE count END) AS records FROM {_BATCHES} "
-        "WHERE fault IS NULL AND max_timestamp >= 0 GROUP BY 1, 2 ORDER BY 1, 2"
-    ).collect()
-    return [(row.topic, int(row.time), int(row.bytes), int(row.records)) for row in rows]
+    def _transactions(self) -> None:
+        deals, outcomes = self._deals, self._report.outcomes
+        for name, count in deals.outcomes.items():
+            outcomes[name] = outcomes.get(name, 0) + count
+        if still := len(deals.now) + len(deals.endless):
+            outcomes[OPEN] = outcomes.get(OPEN, 0) + still
+        place = {"topic": self._one.topic, "partition": self._one.partition}
+        self._report.transactions += [place | asdict(deal) for deal in deals.all()]
+        for deal in deals.endless:
+            text = f"producer {deal.producer_id} epoch {deal.producer_epoch} went on without ending its transaction"
+            self._add("endless transaction", self._weight, deal.first, text)
+        for deal in sorted(deals.now.values(), key=lambda deal: deal.first):
+            text = f"producer {deal.producer_id} has an open transaction of {deal.records} records"
+            self._add("open transaction", NOTE, deal.first, text)
+        for deal in deals.empty if self._weight is not None and self._bounds.start == 0 else ():
+            text = f"producer {deal.producer_id} ended a transaction ({deal.outcome}) that has no records here"
+            self._add("empty transaction", NOTE, deal.first, text)

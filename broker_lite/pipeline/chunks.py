@@ -18,13 +18,13 @@ CHUNK = 8 << 20
 
 
 def chunks(file: Reading, where: str, *, start: int, end: int, chunk: int = CHUNK) -> Iterator[Batches]:
-    """Batches from byte `start` on whose first offset is before `end`.
+    """Batches from byte `start` on whose first offset is before `end`; a file with a room has one piece at a time.
 
     Where `fault` is set, the next piece begins at the next sound batch.
     """
     position, above = start, -1
     while position < file.size:
-        found = scan(file.at(position, min(chunk, file.size - position)), where, origin=position, before=end)
+        found = scan(file.next(position, min(chunk, file.size - position)), where, origin=position, before=end)
         if not len(found) and found.fault is None and not _reaches(found, end):
             large = _one_large(file, where, position, end)
             if large is None:
@@ -53,7 +53,7 @@ def _one_large(file: Reading, where: str, position: int, end: int) -> Batches | 
     size = LOG_OVERHEAD + int.from_bytes(head[8:12], "big", signed=True) if len(head) == LOG_OVERHEAD else HEADER_SIZE
     left = file.size - position
     if 0 < size <= left:
-        return scan(file.at(position, size), where, origin=position, before=end)
+        return scan(file.next(position, size), where, origin=position, before=end)
     if offset >= end:
         return None
     cut = scan(b"", where, origin=position)

@@ -12,7 +12,6 @@ themselves are still there.
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,11 +24,14 @@ from broker_lite.pipeline.arrowlog import records
 from broker_lite.pipeline.chunks import CHUNK, chunks
 from broker_lite.pipeline.committed import Aborted, Transactions
 from broker_lite.pipeline.errors import DataLost, NotThere
-from broker_lite.pipeline.scan import Batches
-from broker_lite.pipeline.store import Found, Store
+from broker_lite.pipeline.scan import Batches, scan
+from broker_lite.pipeline.store import Found, Reading, Room, Store
+from broker_lite.pipeline.varints import Ints
 
 JOURNAL = "@journal"
 SPLIT_BYTES = 64 << 20
+HEAD_BYTES = 17
+"""Offset, length, leader epoch, magic: what shows whether a batch may begin somewhere."""
 _FAR = 1 << 62
 
 
@@ -42,8 +44,10 @@ class Bounds:
 
 
 class Folder:
-    def __init__(self, place: str, *, chunk: int = CHUNK) -> None:
+    def __init__(self, place: str, *, chunk: int = CHUNK, room: Room | None = None) -> None:
+        """With a room, a piece of log is only good until the next one."""
         self.place = place
+        self._room = room
         self.store = Store(place)
         self._chunk = chunk
         if not self.store.exists():
@@ -132,28 +136,45 @@ class Folder:
             if base >= end:
                 return
             try:
-                opened = self.store.open(f"{folder}/{one.name}")
+                opened = self.store.open(f"{folder}/{one.name}", self._room)
             except FileNotFoundError:
                 raise DataLost(f"{self.place}/{folder}/{one.name} was removed while it was to be read") from None
             with opened as file:
-                start = self._position(folder, base, first)
+                start = self._position(file, folder, base, first)
                 yield from chunks(file, f"{folder}/{one.name}", start=start, end=end, chunk=self._chunk)
 
-    def _index(self, folder: str, base: int) -> tuple[list[int], list[int]]:
-        name = f"{folder}/{layout.file_name(base, layout.INDEX)}"
-        try:
-            offsets, positions = layout.parse_index(self.store.read_bytes(name))
-        except (OSError, ValueError):
-            return [], []
-        return list(offsets), list(positions)
+    def index_of(self, segment: str) -> tuple[int, Ints, Ints]:
+        """(first offset, offsets relative to it, positions) of a segment named as `chunks` names it."""
+        folder, _, name = segment.partition("/")
+        base, _ = layout.parse_file_name(name) or (0, "")
+        return base, *self._index(folder, base)
 
-    def _position(self, folder: str, base: int, first: int) -> int:
-        """A batch begins here, and nothing before it is at or after `first`."""
+    def _index(self, folder: str, base: int) -> tuple[Ints, Ints]:
+        """Offsets and positions as far as both rise: Kafka's active files end in zeros, which are no entries."""
+        try:
+            data = self.store.read_bytes(f"{folder}/{layout.file_name(base, layout.INDEX)}")
+        except OSError:
+            data = b""
+        whole = len(data) // layout.INDEX_ENTRY.size * layout.INDEX_ENTRY.size
+        both = np.frombuffer(data[:whole], dtype=">u4").astype(np.int64).reshape(-1, 2)
+        stuck = np.flatnonzero((np.diff(both, axis=0) <= 0).any(axis=1))
+        both = both[: int(stuck[0]) + 1] if stuck.size else both
+        return both[:, 0], both[:, 1]
+
+    def _position(self, file: Reading, folder: str, base: int, first: int) -> int:
+        """A batch begins here, and nothing before it is at or after `first`.
+
+        An index is only a help: where it leads to anything but a batch at or below `first`, the segment is read whole.
+        """
         if first <= base:
             return 0
         offsets, positions = self._index(folder, base)
-        place = bisect_right(offsets, first - base) - 1
-        return positions[place] if place >= 0 else 0
+        place = int(np.searchsorted(offsets, first - base, side="right")) - 1
+        if place < 0:
+            return 0
+        position = int(positions[place])
+        offset = _begins(file, position)
+        return position if offset is not None and base <= offset <= first else 0
 
     def split(self, partition: TopicPartition, first: int, end: int, size: int = SPLIT_BYTES) -> list[tuple[int, int]]:
         """Ranges of offsets that together are first..end, each about `size` bytes of log, cut between batches."""
@@ -183,12 +204,12 @@ class Folder:
         _, positions = self._index(folder, base)
         following = 0
         with self.store.open(f"{folder}/{one.name}") as file:
-            for position in positions:
+            for position in positions.tolist():
                 if position < following:
                     continue
-                head = file.at(position, 17)
-                if len(head) == 17 and head[16] == 2:
-                    yield int.from_bytes(head[:8], "big", signed=True), position
+                offset = _begins(file, position)
+                if offset is not None and offset >= base:
+                    yield offset, position
                 following = position + size // 4
 
     def offset_by_time(self, partition: TopicPartition, timestamp: int, bounds: Bounds) -> int | None:
@@ -223,3 +244,11 @@ class Folder:
                             if kind == "topic":
                                 found[topic] = json.loads(value)["configs"] if value else {}
         return found
+
+
+def _begins(file: Reading, position: int) -> int | None:
+    """The offset of the batch of magic 2 that begins here, as far as its first bytes show; None if none can."""
+    head = file.at(position, HEAD_BYTES)
+    if len(head) < HEAD_BYTES or head[16] != 2 or scan(head, "").fault is not None:
+        return None
+    return int.from_bytes(head[:8], "big", signed=True)

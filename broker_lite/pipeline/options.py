@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from broker_lite.pipeline.entry import Entry, is_about_entry
 from broker_lite.pipeline.errors import WrongOption
 
 EARLIEST, LATEST = -2, -1
@@ -35,10 +36,8 @@ _READING = {
     "failondataloss",
     "includeheaders",
     "kafka.isolation.level",
-    "kafka.security.protocol",
 }
-_WRITING = {"bootstrap", "kafka.bootstrap.servers", "topic", "compression", "kafka.security.protocol", "path"}
-_SECRET = re.compile(r"kafka\.(sasl|ssl)\.")
+_WRITING = {"bootstrap", "kafka.bootstrap.servers", "topic", "compression", "path"}
 
 ByPartition = dict[str, dict[int, int]]
 
@@ -70,6 +69,7 @@ class Asked:
     on_corrupt: str
     max_offsets: int | None
     min_partitions: int | None
+    entry: Entry = field(default_factory=Entry)
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool) -> Asked:
@@ -78,7 +78,8 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Asked:
     path, bootstrap = told.get("path"), _bootstrap(told)
     if (path is None) == (bootstrap is None):
         raise WrongOption("give either path (a data folder) or bootstrap (HOST:PORT of a broker)")
-    _plain_text(told)
+    if path is not None and any(map(is_about_entry, told)):
+        raise WrongOption("kafka.security.protocol, kafka.sasl.* and kafka.ssl.* are for a broker, not for a path")
     chosen = [name for name in ("subscribe", "subscribepattern", "assign") if name in told]
     if len(chosen) > 1:
         raise WrongOption(f"{' and '.join(chosen)} are two ways to choose topics; give one")
@@ -97,6 +98,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Asked:
         on_corrupt=_one_of(told, "oncorrupt", ON_CORRUPT),
         max_offsets=_number(told, "maxoffsetspertrigger"),
         min_partitions=_number(told, "minpartitions"),
+        entry=Entry.told(told),
     )
 
 
@@ -105,29 +107,24 @@ class WriteAsked:
     bootstrap: str
     topic: str | None
     codec: str
+    entry: Entry = field(default_factory=Entry)
 
 
 def write_options(given: Mapping[str, str]) -> WriteAsked:
     told = {name.lower(): value for name, value in given.items()}
     _refuse_unknown(told, _WRITING)
-    _plain_text(told)
     bootstrap = _bootstrap(told)
     if bootstrap is None or "path" in told:
         raise WrongOption("records are written to a broker: give bootstrap (HOST:PORT), not path")
     codec = _one_of(told, "compression", ("none", "gzip", "snappy", "lz4", "zstd"))
-    return WriteAsked(bootstrap, told.get("topic"), codec)
+    return WriteAsked(bootstrap, told.get("topic"), codec, Entry.told(told))
 
 
 def _refuse_unknown(told: Mapping[str, str], known: set[str]) -> None:
     for name in told:
-        if name not in known and not _SECRET.match(name):
-            raise WrongOption(f"there is no option {name!r}; there are {', '.join(sorted(known))}")
-
-
-def _plain_text(told: Mapping[str, str]) -> None:
-    protocol = told.get("kafka.security.protocol", "PLAINTEXT")
-    if protocol.upper() != "PLAINTEXT" or any(_SECRET.match(name) for name in told):
-        raise WrongOption("this reader speaks PLAINTEXT only; for SASL and TLS use Spark's own kafka format")
+        if name not in known and not is_about_entry(name):
+            there = ", ".join([*sorted(known), "kafka.security.protocol", "kafka.sasl.*", "kafka.ssl.*"])
+            raise WrongOption(f"there is no option {name!r}; there are {there}")
 
 
 def _bootstrap(told: Mapping[str, str]) -> str | None:

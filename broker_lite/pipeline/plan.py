@@ -22,7 +22,7 @@ Edges = dict[TopicPartition, int]
 
 
 def place_of(asked: Asked) -> Place:
-    return Place(asked.path, asked.bootstrap)
+    return Place(asked.path, asked.bootstrap, asked.entry)
 
 
 def choose(source: Source, asked: Asked) -> list[TopicPartition]:

@@ -22,6 +22,7 @@ from broker_lite.client.topics import create_topic, list_topics, own_configs
 from broker_lite.client.views import TopicView, parse_bootstrap, refused
 from broker_lite.errors import BrokerError, ErrorCode
 from broker_lite.ids import TopicPartition
+from broker_lite.pipeline.entry import Entry
 from broker_lite.pipeline.errors import DataLost, NotThere, PipelineError
 from broker_lite.pipeline.folder import Bounds
 from broker_lite.pipeline.scan import Batches, scan
@@ -51,8 +52,9 @@ _MOVED = {
 class Remote:
     """Use it with `with`: the event loop's thread and the connections live as long as the block."""
 
-    def __init__(self, bootstrap: str, *, patience: float = PATIENCE) -> None:
+    def __init__(self, bootstrap: str, entry: Entry | None = None, *, patience: float = PATIENCE) -> None:
         self.place = bootstrap
+        self._access = None if entry is None else entry.access
         self._patience = patience
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
@@ -95,7 +97,9 @@ class Remote:
 
     async def _answer(self, question: Callable[[Client], Awaitable[R]]) -> R:
         if self._client is None:
-            self._client = await Client.connect(self.place, client_id="broker-lite-pipeline", timeout=10.0)
+            self._client = await Client.connect(
+                self.place, client_id="broker-lite-pipeline", timeout=10.0, access=self._access
+            )
         return await question(self._client)
 
     def topics(self) -> dict[str, list[int]]:

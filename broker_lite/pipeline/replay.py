@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
 from broker_lite.pipeline.archive import read_manifest
+from broker_lite.pipeline.entry import Entry
 from broker_lite.pipeline.errors import Damaged, NotThere, PipelineError
 from broker_lite.pipeline.options import Asked
 from broker_lite.pipeline.progress import Progress, run_tasks
@@ -73,6 +74,7 @@ class Lane:
 class Task:
     lanes: tuple[Lane, ...]
     bootstrap: str
+    entry: Entry
     rename: str | None
     codec: str
     rate: float | None
@@ -142,13 +144,15 @@ def replay(
     bootstrap: str,
     progress: Progress,
     *,
+    entry: Entry | None = None,
     rename: str | None = None,
     codec: str = "none",
     rate: float | None = None,
     speed: float | None = None,
 ) -> Summary:
     begun = time.monotonic()
-    _prepare(lanes, bootstrap, rename)
+    entry = entry or Entry()
+    _prepare(lanes, bootstrap, entry, rename)
     count = max(1, min(len(lanes), spark.sparkContext.defaultParallelism))
     # The longest lanes first, each to the task that has least: tasks end at about the same time.
     shares: list[list[Lane]] = [[] for _ in range(count)]
@@ -160,6 +164,7 @@ def replay(
         Task(
             tuple(share),
             bootstrap,
+            entry,
             rename,
             codec,
             None if rate is None else rate / len(shares),
@@ -178,13 +183,13 @@ def replay(
     )
 
 
-def _prepare(lanes: list[Lane], bootstrap: str, rename: str | None) -> None:
+def _prepare(lanes: list[Lane], bootstrap: str, entry: Entry, rename: str | None) -> None:
     """Topics that are not there are made, with as many partitions as are needed; too small ones are refused."""
     needed: dict[str, int] = {}
     for lane in lanes:
         topic = rename or lane.topic
         needed[topic] = max(needed.get(topic, 0), lane.partition + 1)
-    with Remote(bootstrap) as remote:
+    with Remote(bootstrap, entry) as remote:
         there = remote.topics()
         for topic, partitions in needed.items():
             if topic not in there:
@@ -202,7 +207,7 @@ def send(task: Task) -> Replayed:
     """All lanes of a task, on a worker."""
     lag = 0.0
     pace = Pace(task)
-    with Remote(task.bootstrap) as remote:
+    with Remote(task.bootstrap, task.entry) as remote:
         sink = Sink(remote, Codec[task.codec.upper()])
         for lane, record in _merged(task):
             late = pace.wait(record, sink)

@@ -113,7 +113,7 @@ def _now_ms() -> int:
 
 def write_rows(asked: WriteAsked, rows: Iterable[pa.RecordBatch]) -> int:
     """Write all rows and return how many; every one is acknowledged by then."""
-    with Remote(asked.bootstrap) as remote:
+    with Remote(asked.bootstrap, asked.entry) as remote:
         sink = Sink(remote, Codec[asked.codec.upper()])
         for batch in rows:
             for topic, partition, record in records_in(batch, asked.topic):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,12 @@ import pyarrow as pa
 from broker_lite.ids import TopicPartition
 from broker_lite.pipeline.arrowlog import RECORDS, records
 from broker_lite.pipeline.committed import Aborted, not_aborted
+from broker_lite.pipeline.entry import Entry
 from broker_lite.pipeline.errors import Damaged, DataLost
 from broker_lite.pipeline.folder import Folder
 from broker_lite.pipeline.remote import Remote
 from broker_lite.pipeline.scan import Batches
+from broker_lite.pipeline.store import Room
 from broker_lite.pipeline.varints import Mask
 
 
@@ -29,14 +31,15 @@ class Place:
 
     path: str | None = None
     bootstrap: str | None = None
+    entry: Entry = field(default_factory=Entry)
 
     @contextmanager
-    def opened(self) -> Iterator[Folder | Remote]:
+    def opened(self, room: Room | None = None) -> Iterator[Folder | Remote]:
         if self.path is not None:
-            yield Folder(self.path)
+            yield Folder(self.path, room=room)
         else:
             assert self.bootstrap is not None
-            with Remote(self.bootstrap) as remote:
+            with Remote(self.bootstrap, self.entry) as remote:
                 yield remote
 
     def __str__(self) -> str:
@@ -60,8 +63,8 @@ class Slice:
         return TopicPartition(self.topic, self.partition)
 
     def pieces(self) -> Iterator[tuple[Batches, Mask, int]]:
-        """(batches, which of them are to be seen, the first offset that is)."""
-        with self.place.opened() as source:
+        """(batches, which of them are to be seen, the first offset that is); each is only good until the next one."""
+        with self.place.opened(Room()) as source:
             if isinstance(source, Remote):
                 yield from source.chunks(
                     self.of, self.first, self.end, committed=self.committed, fail_on_loss=self.fail_on_loss

@@ -53,8 +53,8 @@ class Store:
         with self._fs.open_input_file(self._path(name)) as file:
             return bytes(file.read())
 
-    def open(self, name: str) -> Reading:
-        return Reading(self._fs.open_input_file(self._path(name)))
+    def open(self, name: str, room: Room | None = None) -> Reading:
+        return Reading(self._fs.open_input_file(self._path(name)), room)
 
     def open_arrow(self, name: str) -> pa.NativeFile:
         """The file for whoever wants a pyarrow file."""
@@ -88,15 +88,35 @@ class Store:
         self._fs.delete_file(self._path(name))
 
 
+class Room:
+    """Memory that is read into again and again: fresh memory for every piece costs more than the reading."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def of(self, size: int) -> memoryview:
+        if len(self._held) < size:
+            self._held = bytearray(size)
+        return memoryview(self._held)[:size]
+
+
 class Reading:
     """An open file. What was opened stays readable even if its name is given to another file."""
 
-    def __init__(self, file: pa.NativeFile) -> None:
-        self._file = file
+    def __init__(self, file: pa.NativeFile, room: Room | None = None) -> None:
+        self._file, self._room = file, room
         self.size = int(file.size())
 
     def at(self, position: int, count: int) -> memoryview:
         return memoryview(self._file.read_at(count, position))
+
+    def next(self, position: int, count: int) -> memoryview:
+        """The same; where there is a room, only good until it is asked for again."""
+        if self._room is None:
+            return self.at(position, count)
+        self._file.seek(position)
+        view = self._room.of(count)
+        return view[: self._file.readinto(view)]
 
     def __enter__(self) -> Reading:
         return self

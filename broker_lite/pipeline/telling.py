@@ -18,6 +18,7 @@ def as_json(report: Report) -> str:
         "sound": report.sound,
         "partitions": [asdict(one) for one in report.partitions],
         "findings": [asdict(one) for one in report.findings],
+        "untold": report.untold,
         "transactions": {"outcomes": report.outcomes, "each": report.transactions},
     }
     return json.dumps(told, indent=2)
@@ -39,7 +40,9 @@ def as_text(report: Report) -> str:
         at = "" if found.offset is None else f" at offset {found.offset}"
         lines.append(f"{found.weight}: {found.kind} in {found.topic}-{found.partition}{at}: {found.text}")
     if len(report.findings) > LINES:
-        lines.append(f"and {len(report.findings) - LINES} more; --json tells all")
+        lines.append(f"and {len(report.findings) - LINES} more; --json tells each")
+    if report.untold:
+        lines.append(f"and {report.untold:,} more that are only counted")
     lines.append("the log is sound" if report.sound else "the log is NOT sound")
     return "\n".join(lines)
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from broker_lite.ids import TopicPartition
 from broker_lite.log.layout import HIGH_WATERMARKS, META_PROPERTIES, file_name, format_offsets, format_properties
+from broker_lite.records.batch import Batch
 from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.records.compression import Codec
-from broker_lite.records.control import build_marker
+from broker_lite.records.control import build_marker, read_marker
 from tests.pipeline.building import NOW
 
 
@@ -22,13 +23,15 @@ class Written:
         self.batches: list[bytearray] = []
         self.next = 0
 
-    def add(self, count: int = 5, *, sequence: int = -1, producer: int = -1, **how: object) -> Written:
+    def add(
+        self, count: int = 5, *, sequence: int = -1, producer: int = -1, producer_epoch: int = 0, **how: object
+    ) -> Written:
         made = build_batch(
             [NewRecord(b"k", b"v" * 20) for _ in range(count)],
             timestamp=NOW + self.next,
             base_offset=self.next,
             producer_id=producer,
-            producer_epoch=0 if producer >= 0 else -1,
+            producer_epoch=producer_epoch if producer >= 0 else -1,
             base_sequence=sequence,
             **how,  # type: ignore[arg-type]
         )
@@ -42,6 +45,12 @@ class Written:
         self.batches.append(made)
         self.next += 1
         return self
+
+    @staticmethod
+    def is_commit(marker: bytearray) -> bool:
+        found = read_marker(Batch(memoryview(marker)))
+        assert found is not None
+        return found.commit
 
     def save(self) -> None:
         (self.folder / file_name(0, ".log")).write_bytes(b"".join(self.batches))

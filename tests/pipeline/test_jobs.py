@@ -19,7 +19,7 @@ import pytest
 from broker_lite.cli import main
 from broker_lite.pipeline import telling
 from broker_lite.pipeline.archive import archive, read_manifest
-from broker_lite.pipeline.audit import Report, audit
+from broker_lite.pipeline.audit import audit, on_spark
 from broker_lite.pipeline.errors import PipelineError
 from broker_lite.pipeline.options import Asked, read_options
 from broker_lite.pipeline.progress import Progress
@@ -155,15 +155,10 @@ def test_a_topic_that_is_too_small_is_not_replayed_into(
         replay(spark, lanes_of_log(asked(broker.data)), broker.bootstrap, quiet(), rename="narrow")
 
 
-def audited(spark: SparkSession, data: Path, **options: object) -> Report:
-    batches = spark.read.format("broker_lite_batches").load(str(data))
-    return audit(spark, read_options({"path": str(data)}, streaming=False), batches, **options)  # type: ignore[arg-type]
-
-
 def test_an_audit_finds_nothing_wrong_with_a_brokers_own_folder(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    report = audited(spark, broker.data)
+    report = audit(read_options({"path": str(broker.data)}, streaming=False), on_spark(spark, quiet()))
     assert report.sound, report.findings
     orders = [one for one in report.partitions if one.topic == "orders"]
     assert sum(one.records for one in orders) == 2 * 1500 + 3 * 20
@@ -171,59 +166,6 @@ def test_an_audit_finds_nothing_wrong_with_a_brokers_own_folder(
     assert "the log is sound" in telling.as_text(report)
     telling.picture(report, str(tmp_path / "audit.png"))
     assert (tmp_path / "audit.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_an_audit_finds_each_fault_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    clean = folders.idempotent(data, "clean")
-    checksum = folders.idempotent(data, "checksum")
-    checksum.batches[2][70] ^= 1
-    lost = folders.idempotent(data, "lost")
-    del lost.batches[3]
-    tail = folders.idempotent(data, "tail")
-    del tail.batches[5]
-    twice = folders.idempotent(data, "twice")
-    twice.add(5, producer=3, sequence=25)
-    overlap = folders.idempotent(data, "overlap")
-    overlap.batches[4][:8] = (18).to_bytes(8, "big")
-    back = folders.Written(data, "back")
-    back.add(1, log_append_time=True).add(1, log_append_time=True)
-    back.batches.reverse()
-    back.batches[0][:8], back.batches[1][:8] = (0).to_bytes(8, "big"), (1).to_bytes(8, "big")
-    zeros = folders.idempotent(data, "zeros")
-    zeros.batches[2] = bytearray(len(zeros.batches[2]))
-    compacted = folders.idempotent(data, "compacted")
-    del compacted.batches[1]
-    deals = folders.Written(data, "deals")
-    for producer, commit in ((7, True), (8, False)):
-        deals.add(4, producer=producer, sequence=0, transactional=True).end(producer, commit=commit)
-    deals.add(2, producer=9, sequence=0, transactional=True)
-    every = [clean, checksum, lost, tail, twice, overlap, back, zeros, compacted, deals]
-    folders.finish(data, every)
-    report = audited(spark, data, compacted=["compacted"])
-    found = {(one.topic, one.kind, one.offset) for one in report.findings}
-    assert found == {
-        ("checksum", "checksum", 10),
-        ("checksum", "sequence gap", 15),
-        ("lost", "gap", 15),
-        ("lost", "sequence gap", 20),
-        ("tail", "gap", 25),
-        ("twice", "duplicate", 30),
-        ("overlap", "overlap", 18),
-        ("overlap", "gap", 23),
-        ("back", "disorder", 1),
-        ("zeros", "damage", None),
-        ("zeros", "gap", 10),
-        ("zeros", "sequence gap", 15),
-        ("deals", "open transaction", 10),
-    }
-    weights = {one.kind: one.weight for one in report.findings}
-    # Nobody knows whether topics of a folder made by hand are compacted.
-    assert weights["gap"] == "unexplained"
-    assert weights["duplicate"] == weights["checksum"] == weights["damage"] == "fault"
-    assert weights["open transaction"] == "note"
-    assert report.outcomes == {"commit": 1, "abort": 1, "open": 1}
-    assert json.loads(telling.as_json(report))["sound"] is False
 
 
 def test_windows_are_counted_per_key(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_one_row_a_batch(spark: SparkSession, filled: Filled) -> None:
         ({"subscribe": "nowhere"}, "has no topic nowhere"),
         ({"subscribe": "plain", "startingOfsets": "earliest"}, "there is no option 'startingofsets'"),
         ({"subscribe": "plain", "startingOffsets": "latest"}, "startingOffsets cannot be latest in a batch"),
-        ({"subscribe": "plain", "kafka.sasl.mechanism": "PLAIN"}, "PLAINTEXT only"),
+        ({"subscribe": "plain", "kafka.sasl.mechanism": "PLAIN"}, "are for a broker, not for a path"),
         ({"subscribe": "plain", "bootstrap": "localhost:1"}, "give either path"),
         ({"subscribe": "plain", "startingOffsets": '{"plain":{"0":5}}'}, "plain-1 is only in one of them"),
         ({"subscribe": "plain", "startingOffsets": '{"plain":{"0":99999,"1":0}}'}, "offset 99999 is not there"),
