@@ -121,6 +121,29 @@ def test_the_commands_of_the_broker_itself(first_minute: FirstMinute) -> None:
     assert "num.partitions" in first_minute.shell(block_with("broker-lite settings"))
 
 
+def test_a_broker_that_is_protected(first_minute: FirstMinute) -> None:
+    """The four blocks of the section, as somebody follows them; the port is another one, the broker ends with us."""
+    kafka_tools.scripts(first_minute.copy / "tools")
+    port = free_port()
+
+    def here(block: Block) -> Block:
+        return Block(block.line, block.language, block.text.replace(":9093", f":{port}"))
+
+    serve, letter = here(block_with("broker-lite certs")), here(block_with("kafka-acls.sh"))
+    (first_minute.copy / "client.properties").write_text(block_with("sasl.mechanism", "properties").text)
+    reads = here(block_with("sasl.username", "python")).text
+    health = f"broker-lite health --bootstrap localhost:{port} --command-config client.properties"
+    script = [
+        "trap 'kill %1; wait' EXIT",
+        f"{serve.text.rstrip()} &",
+        f"until {health}; do true; done > /dev/null 2>&1",
+        "pip install -q confluent-kafka",
+        letter.text.rstrip(),
+        f"python - <<'END'\n{reads}\nEND",
+    ]
+    assert "for bob's eyes" in first_minute.shell(Block(serve.line, "sh", "\n".join(script)))
+
+
 def test_the_picture_is_a_true_one(first_minute: FirstMinute, tmp_path: Path) -> None:
     picture, port = block_with("broker-lite serve", "console"), free_port()
     picture = Block(picture.line, "console", picture.at(port).replace("/tmp/demo", str(tmp_path / "demo")))
@@ -136,7 +159,7 @@ def test_the_picture_is_a_true_one(first_minute: FirstMinute, tmp_path: Path) ->
 
 def test_every_command_of_the_readme_is_run_by_some_test() -> None:
     ours = {"make run", *RUN_BY_WHOEVER_RUNS_THIS, *RUN_WITH_AN_ENGINE, "broker-lite settings"}
-    clients = ("pip install", "kafka-console", "kcat")
+    clients = ("pip install", "kafka-console", "kcat", "certs", "--set authorizer.class.name", "client.properties")
     for block in blocks():
         if block.language != "sh":
             continue

@@ -108,7 +108,7 @@ class Producer:
 
 
 def produced(value: bytes, topic: str = "t") -> ProduceRequest:
-    batch = memoryview(build_batch([NewRecord(key=None, value=value)], timestamp=0))
+    batch = memoryview(build_batch([NewRecord(key=None, value=value)], timestamp=int(time.time() * 1000)))
     data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])
     return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[data])
 

@@ -22,6 +22,7 @@ CLASSES = {
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
 }
 _NEEDED = (
     ("org.apache.kafka", "kafka-tools", VERSION),
