@@ -68,6 +68,7 @@ def fill(bootstrap: str, topic: str) -> None:
         producer.begin_transaction()
         for at in range(30):
             producer.produce(topic, f"{commit}-{at}", partition=at % PARTITIONS, timestamp=TIME + 9000)
+        assert producer.flush(30) == 0  # what is still in the queue is not aborted but forgotten
         producer.commit_transaction(30) if commit else producer.abort_transaction(30)
 
 
@@ -98,7 +99,7 @@ def leave_open(bootstrap: str, topic: str) -> ck.Producer:
 def commit_some(bootstrap: str, topic: str) -> None:
     consumer = reader(bootstrap, GROUP)
     offsets = [ck.TopicPartition(topic, index, 50 + index, f"metadata {index}") for index in range(PARTITIONS)]
-    consumer.commit(offsets=offsets, asynchronous=False)
+    patiently(lambda: consumer.commit(offsets=offsets, asynchronous=False))
     consumer.close()
 
 
