@@ -13,6 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from structlog.typing import FilteringBoundLogger, Processor
 
 ROOT = "root"
@@ -113,7 +115,7 @@ def _structlog() -> FilteringBoundLogger:
             renderer = structlog.dev.ConsoleRenderer(
                 colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback, pad_event_to=24
             )
-            processors.append(renderer)
+            processors += [_harmless, renderer]
         structlog.configure(
             processors=processors,
             wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET),
@@ -121,6 +123,15 @@ def _structlog() -> FilteringBoundLogger:
         )
     logger: FilteringBoundLogger = structlog.get_logger()
     return logger
+
+
+def _harmless(logger: object, method: str, event: MutableMapping[str, object]) -> MutableMapping[str, object]:
+    """What a stranger wrote (an id of a transaction, a client's name) cannot speak to the terminal, nor begin a line.
+    JSON has its own way to say so."""
+    for key, value in event.items():
+        if isinstance(value, str) and not value.isprintable():
+            event[key] = value.encode("unicode_escape").decode("ascii")
+    return event
 
 
 def _import_without_rich() -> None:

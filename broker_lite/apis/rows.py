@@ -125,7 +125,7 @@ ROWS: dict[int, Row] = {
     24: rows_of_topics.add_partitions_to_txn,
     25: whole((WRITE, TXN, "transactional_id"), (READ, GROUP, "group_id")),
     26: whole((WRITE, TXN, "transactional_id")),
-    27: cluster(Operation.CLUSTER_ACTION),
+    27: rows_of_topics.write_txn_markers,
     28: whole(
         (WRITE, TXN, "transactional_id"),
         (READ, GROUP, "group_id"),

@@ -312,6 +312,13 @@ def add_partitions_to_txn(guard: Guard, request: object, ask: Ask) -> object:
     return response
 
 
+def write_txn_markers(guard: Guard, request: object, ask: Ask) -> object:
+    """Coordinators do it, and since Kafka 4.0 admins who abort a hanging transaction."""
+    if not guard.may(Operation.ALTER, CLUSTER):
+        guard.require(Operation.CLUSTER_ACTION, CLUSTER)
+    return ask(request)
+
+
 def describe_cluster(guard: Guard, request: object, ask: Ask) -> object:
     def finish(response: object) -> object:
         assert isinstance(response, DescribeClusterResponse)

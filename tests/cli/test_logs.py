@@ -80,3 +80,14 @@ def test_a_broker_that_has_nothing_to_say_does_not_import_structlog() -> None:
     names = "import sys; import broker_lite.broker.broker, broker_lite.apis.registry, broker_lite.server.listener"
     code = f"{names}; sys.exit('structlog' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_a_stranger_wrote_begins_no_line_and_does_not_speak_to_the_terminal() -> None:
+    name = "x\n2026 [info] broker.stopped\x1b[2J\x1b]0;owned\x07\u202e"
+    for out, form in ((io.StringIO(), "json"), (io.StringIO(), "pretty"), (Terminal(), "pretty")):
+        logs.set_up(form, stream=out)
+        logs.get_logger("tests").warning("transaction.timed_out", transactional_id=name)
+        (line,) = out.getvalue().splitlines()
+        assert "\x1b[2J" not in line
+        assert "\x1b]0" not in line
+        assert "\u202e" not in line
