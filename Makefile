@@ -12,7 +12,7 @@ CUTS    ?= 100
 ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test bench fuzz torture docs lint venv venv-dev clean
+.PHONY: help run check test bench matrix fuzz torture docs lint venv venv-dev clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -28,6 +28,9 @@ test: venv-dev  ## everything, with the time of each part
 
 bench: venv-dev  ## measure against Apache Kafka; QUICK=1 takes five minutes, ARGS are for `python -m bench`
 	@$(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
+
+matrix: venv-dev  ## every client of the matrix, also those that take minutes to install, and docs/clients.md anew
+	@BROKER_LITE_HEAVY_CLIENTS=1 $(BIN)/python -m pytest -q tests/clients --clients-table docs/clients.md $(ARGS)
 
 fuzz: venv-dev  ## damaged requests for SECONDS (300) instead of the few that the unit tests take
 	@BROKER_LITE_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -o timeout=0 tests/wire/test_fuzz.py tests/fuzz $(ARGS)

@@ -20,6 +20,13 @@ from tests.support import kafka_tools
 PROGRAMS = Path(__file__).parent / "programs"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "broker-lite" / "clients"
 BUILD_SECONDS = 300
+OLD_JAVA = "2.8.2"
+_BESIDE_KAFKA = (
+    "jackson-annotations", "jackson-core", "jackson-databind", "log4j-api", "log4j-core", "log4j-slf4j-impl",
+    "lz4-java", "slf4j-api", "snappy-java", "zstd-jni",
+)  # fmt: skip
+_OLD_NAMES = {".allTopicNames()": ".all()", "admin.listGroups()": "admin.listConsumerGroups()"}
+"""What the driver calls, and what 2.8 calls the same."""
 
 
 class BuildFailed(AssertionError):
@@ -34,13 +41,18 @@ def lacking(*tools: str, hint: str = "") -> str | None:
     return f"needs {', '.join(missing)}" + (f"; to have it: {hint}" if hint else "")
 
 
-def _built(name: str, make: Callable[[Path], None]) -> Path:
+def _built(name: str, make: Callable[[Path], None], called: str = "") -> Path:
     """The folder with the build of programs/<name>, made now if it is not there yet."""
     digest = hashlib.sha256()
     for source in sorted((PROGRAMS / name).rglob("*")):
         if source.is_file():
             digest.update(source.relative_to(PROGRAMS).as_posix().encode() + source.read_bytes())
-    final = CACHE / f"{name}-{digest.hexdigest()[:16]}"
+    return _fetched(f"{called or name}-{digest.hexdigest()[:16]}", make)
+
+
+def _fetched(name: str, make: Callable[[Path], None]) -> Path:
+    """The folder of that name, made now if it is not there yet."""
+    final = CACHE / name
     if not final.exists():
         making = CACHE / f"{name}-making-{os.getpid()}"
         shutil.rmtree(making, ignore_errors=True)
@@ -104,13 +116,35 @@ def kafkajs(folder: Path) -> Client:
 
 
 def java(folder: Path) -> Client:
-    path = f"{kafka_tools.jars()}/*"
+    built = _java("java", [f"{kafka_tools.jars()}/*"], {})
+    return ProcessClient("java", kafka_tools.VERSION, lambda: built, folder=folder)
+
+
+def java_28(folder: Path) -> Client:
+    """Many applications still run it, and speak versions of the protocol that no newer client does."""
+    libs = kafka_tools.jars()
+    found = [str(jar) for name in _BESIDE_KAFKA for jar in sorted(libs.glob(f"{name}-*.jar"))]
+
+    def fetch(out: Path) -> None:
+        jar = f"-Dartifact=org.apache.kafka:kafka-clients:{OLD_JAVA}"
+        _run("mvn", "-q", "-B", "dependency:copy", jar, f"-DoutputDirectory={out}", folder=out)
+
+    clients = _fetched(f"kafka-clients-{OLD_JAVA}", fetch) / f"kafka-clients-{OLD_JAVA}.jar"
+    built = _java("java-2.8", [str(clients), *found], _OLD_NAMES)
+    return ProcessClient("java-2.8", OLD_JAVA, lambda: built, lacks=["new-protocol"], folder=folder)
+
+
+def _java(name: str, path: list[str], names: dict[str, str]) -> list[str]:
+    """Compile the driver and say how it is started; `names` are those that a version calls otherwise."""
 
     def make(out: Path) -> None:
-        _run("javac", "-nowarn", "-cp", path, "-d", str(out), "Driver.java", folder=PROGRAMS / "java")
+        source = (PROGRAMS / "java" / "Driver.java").read_text()
+        for newer, older in names.items():
+            assert newer in source, newer
+            source = source.replace(newer, older)
+        (out / "Driver.java").write_text(source)
+        _run("javac", "-nowarn", "-cp", ":".join(path), "-d", str(out), "Driver.java", folder=out)
 
-    built = _built("java", make)
+    built = _built("java", make, name)
     options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    return ProcessClient(
-        "java", kafka_tools.VERSION, lambda: ["java", *options, "-cp", f"{built}:{path}", "Driver"], folder=folder
-    )
+    return ["java", *options, "-cp", ":".join([str(built), *path]), "Driver"]

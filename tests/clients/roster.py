@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ class Entry:
     """Builds what must be built and gives back the client; the folder takes its output."""
     missing: Callable[[], str | None] = lambda: None
     """A line that says what to install, when it cannot run on this machine."""
+    heavy: bool = False
+    """Takes minutes to install: `make matrix` runs it, `make test` does not."""
 
 
 def _confluent(folder: Path) -> Client:
@@ -59,5 +62,13 @@ ROSTER = [
     Entry("kafka-go", build.kafka_go, lambda: build.lacking("go")),
     Entry("kafkajs", build.kafkajs, lambda: build.lacking("node", "npm")),
     Entry("java", build.java, lambda: build.lacking("java", "javac", "mvn")),
+    Entry("java-2.8", build.java_28, lambda: build.lacking("java", "javac", "mvn")),
     Entry("java-tools", _console, lambda: build.lacking("java", "mvn")),
 ]
+
+HEAVY = "BROKER_LITE_HEAVY_CLIENTS"
+"""Set in the environment where heavy clients take part."""
+
+
+def taking_part() -> list[Entry]:
+    return [entry for entry in ROSTER if HEAVY in os.environ or not entry.heavy]

@@ -33,7 +33,7 @@ class Results:
             "# Clients",
             "",
             f"Real clients of other projects, one common list of scenarios, run against {self.broker}. "
-            "Written by `pytest tests/clients --clients-table docs/clients.md`; what a scenario does is in "
+            "Written by `make matrix`; what a scenario does is in "
             "`tests/clients/scenarios.py`.",
             "",
             "- pass: it works, and the bytes that came back are the bytes that were written",

@@ -14,7 +14,7 @@ import pytest
 
 from tests.clients.client import BEGINNING, LATEST, NotOffered, Record
 from tests.clients.conftest import Matrix
-from tests.clients.roster import ROSTER
+from tests.clients.roster import taking_part
 from tests.clients.scenarios import DATA
 from tests.clients.served import served_keys
 from tests.clients.subject import Subject, under_test
@@ -22,7 +22,7 @@ from tests.clients.table import Outcome
 from tests.clients.world import World, same
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]
-CLIENTS = [entry.name for entry in ROSTER]
+CLIENTS = [entry.name for entry in taking_part()]
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ def mortal(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with under_test(asked, tmp_path_factory.mktemp("mortal")) as broker:
         assert served_keys(broker.bootstrap) >= DATA
         made = Mortal(broker, matrix)
-        for entry in ROSTER:
+        for entry in taking_part():
             if entry.missing() is None:
                 made.write(entry.name)
         yield made
