@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 
 from broker_lite.log import layout
 from broker_lite.log.disk import Disk
 from broker_lite.log.layout import AbortedTxn as AbortedTxn
+
+_LAST = attrgetter("last_offset")
 
 
 class AbortedIndex:
@@ -36,7 +39,7 @@ class AbortedIndex:
                 self._entries += layout.parse_aborted(self._disk.read_bytes(self._path(base)))
             except ValueError:
                 self.unreadable_from = base if self.unreadable_from is None else self.unreadable_from
-        self._entries.sort(key=lambda entry: entry.last_offset)
+        self._entries.sort(key=_LAST)
 
     def _path(self, base: int) -> Path:
         return self._folder / layout.file_name(base, layout.TXN_INDEX)
@@ -52,7 +55,7 @@ class AbortedIndex:
             entries.append(entry)
             self._disk.append_bytes(self._path(self._segment_of(entry.last_offset)), layout.format_aborted([entry]))
             return
-        place = bisect_left(entries, entry.last_offset, key=lambda one: one.last_offset)
+        place = bisect_left(entries, entry.last_offset, key=_LAST)
         if entries[place] == entry:
             return
         if entries[place].last_offset == entry.last_offset:
@@ -87,7 +90,7 @@ class AbortedIndex:
         if not entries:
             return []
         found = []
-        for place in range(bisect_left(entries, start, key=lambda one: one.last_offset), len(entries)):
+        for place in range(bisect_left(entries, start, key=_LAST), len(entries)):
             entry = entries[place]
             if entry.first_offset < end:
                 found.append(entry)
@@ -97,7 +100,7 @@ class AbortedIndex:
 
     def truncate_end(self, end: int) -> None:
         """Markers at or after `end` are gone from the log, or about to be replayed."""
-        keep = bisect_left(self._entries, end, key=lambda one: one.last_offset)
+        keep = bisect_left(self._entries, end, key=_LAST)
         bases = {self._segment_of(entry.last_offset) for entry in self._entries[keep:]}
         del self._entries[keep:]
         for base in bases:
@@ -105,10 +108,10 @@ class AbortedIndex:
 
     def replace(self, start: int, end: int, entries: list[AbortedTxn]) -> None:
         """Compaction has left these of the markers in [start, end), and has written the file."""
-        first = bisect_left(self._entries, start, key=lambda one: one.last_offset)
-        after = bisect_left(self._entries, end, key=lambda one: one.last_offset)
+        first = bisect_left(self._entries, start, key=_LAST)
+        after = bisect_left(self._entries, end, key=_LAST)
         self._entries[first:after] = entries
 
     def truncate_start(self, start: int) -> None:
         """Entries of segments before `start` are gone with their files."""
-        del self._entries[: bisect_left(self._entries, start, key=lambda one: one.last_offset)]
+        del self._entries[: bisect_left(self._entries, start, key=_LAST)]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from broker_lite.log.scan import Step
+from broker_lite.log.scan import Step, steps
 from broker_lite.log.segment import Segment
+from broker_lite.log.slice import FileSlice
 from broker_lite.records.batch import MAGIC, Batch
 from broker_lite.records.legacy import as_batch
 
@@ -73,6 +74,20 @@ class Finder:
                 self._stops.clear()
             self._stops[base] = (segment, boundary)
         return boundary
+
+    def end_of(self, records: FileSlice, offset: int) -> int:
+        """Where the batch begins that follows a slice. The index tells, so a slice of any length costs the same."""
+        for segment in self._segments[self.segment_of(offset) :]:
+            if records.lies_in(segment.file):
+                stop = records.position + len(records)
+                if stop == segment.size:
+                    return segment.next_offset
+                for base, place in self._stops.items():
+                    if place == (segment, stop):
+                        return base
+                following = segment.boundary(records.position, stop)[1]
+                return segment.next_offset if following < 0 else following
+        return max(step.last for step in steps(records, 0, len(records))) + 1
 
     def batches(self, from_offset: int, *, old: bool = True) -> Iterator[Batch]:
         """Messages from before there were batches come as batches, too, unless nobody wants them: `old` is False."""

@@ -268,6 +268,10 @@ class Log:
         except OSError as error:
             raise StorageFailed(f"cannot read {self.path.name} at offset {offset}: {error}") from error
 
+    def end_of(self, records: FileSlice, offset: Offset) -> int:
+        """The offset that follows a slice which `read` gave for `offset`."""
+        return self._finder.end_of(records, offset)
+
     def _known(self, offset: int) -> int | None:
         """Where in the active segment the batch begins that was appended at `offset` a moment ago."""
         position = self._recent.get(offset)

@@ -32,6 +32,19 @@ class FileSlice:
     def __len__(self) -> int:
         return self._length
 
+    @property
+    def position(self) -> int:
+        """Where it begins in its file."""
+        return self._position
+
+    def lies_in(self, file: File) -> bool:
+        """Whether it is a stretch of this file, and not of a copy."""
+        return self._file is file
+
+    def pread(self, position: int, count: int) -> bytes:
+        """As a file of its own, for a walk through its headers."""
+        return self.read(position, count)
+
     def read(self, start: int, count: int) -> bytes:
         """`count` bytes from `start` on, fewer only at the end of the slice. A thread may call this."""
         count = min(count, self._length - start)

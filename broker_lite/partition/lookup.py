@@ -11,7 +11,7 @@ from broker_lite.errors import BrokerError
 from broker_lite.ids import LeaderEpoch, Offset
 from broker_lite.log.layout import AbortedTxn
 from broker_lite.log.log import Log
-from broker_lite.log.scan import Step, steps
+from broker_lite.log.scan import Step
 from broker_lite.log.slice import FileSlice
 from broker_lite.records.batch import MAGIC, Batch
 from broker_lite.records.record import records_of
@@ -83,25 +83,9 @@ def _first_in(batch: Batch, timestamp: int, start: Offset) -> Found | None:
     return None
 
 
-class _Slice:
-    """A stretch of a file, as the header walk wants to read it."""
-
-    def __init__(self, records: FileSlice) -> None:
-        self.pread = records.read
-
-
 def aborted_in(log: Log, records: FileSlice, offset: Offset, limit: Offset) -> list[AbortedTxn]:
     """Transactions that were aborted and have records in `records`, which begins with the batch of `offset`.
 
     Exactly those: Kafka lists more, up to the next index entry, which readers have to put up with.
     """
-    candidates = log.aborted.overlapping(offset, limit)
-    if not candidates:
-        return []
-    furthest = max(entry.first_offset for entry in candidates)
-    end: int = offset
-    for step in steps(_Slice(records), 0, len(records)):
-        end = step.last + 1
-        if end > furthest:
-            return candidates
-    return [entry for entry in candidates if entry.first_offset < end]
+    return log.aborted.overlapping(offset, min(log.end_of(records, offset), limit))

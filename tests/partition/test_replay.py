@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from broker_lite.ids import Offset
+from broker_lite.log.slice import FileSlice
 from broker_lite.partition import replay
 from broker_lite.partition.partition import Partition
 from broker_lite.partition.replay import State, restore
-from broker_lite.records.batch import Batch
+from broker_lite.records.batch import Batch, walk
 from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.records.control import build_marker, read_marker
 from tests.partition.house import NOW, House
@@ -99,3 +100,22 @@ def test_a_marker_is_read_from_its_bytes_as_the_codec_reads_it(commit: bool) -> 
     assert replay._marker_at(b"??" + marker, 2, len(marker)) == (said.commit, said.coordinator_epoch) == (commit, 77)
     other = build_batch([NewRecord(b"\0\0\0\5", b"123456")], timestamp=NOW, control=True, producer_id=5)
     assert replay._marker_at(other, 0, len(other)) is None
+
+
+@pytest.mark.parametrize("at_most", [1, 500, 5_000, 1 << 20])
+def test_a_reader_is_told_of_what_was_aborted_in_its_slice_and_of_nothing_after_it(
+    tmp_path: Path, at_most: int
+) -> None:
+    partition = filled(tmp_path)
+    aborted = partition.log.aborted.entries
+    offset = Offset(0)
+    while offset < partition.offsets.stable:
+        given = partition.read(offset, max_bytes=at_most, committed=True, at_least_one=True)
+        assert given.records is not None
+        after = max(batch.next_offset for batch in walk(given.records.read_all()))
+        assert partition.log.end_of(given.records, offset) == after
+        told = [entry for entry in aborted if entry.last_offset >= offset and entry.first_offset < after]
+        assert given.aborted == told
+        given.records.release()
+        assert partition.log.end_of(FileSlice.read_now(partition.log.segments[0].file, 0, 88), Offset(0)) == 3
+        offset = Offset(after)
