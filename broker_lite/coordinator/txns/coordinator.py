@@ -193,7 +193,9 @@ class Coordinator:
 
     def _fenced(self, now: Transaction, now_ms: int) -> Transaction:
         # Version 0: the EndTxn of the fenced producer, one epoch below, is not the request that raised the epoch.
-        return now.prepared(commit=False, version=0, next_producer_id=NO_PRODUCER, fence=True, now_ms=now_ms)
+        # The last epoch is for fencing only: whoever comes next gets a new producer id, as in Kafka.
+        next_id = self._new_producer_id() if now.exhausted else NO_PRODUCER
+        return now.prepared(commit=False, version=0, next_producer_id=next_id, fence=True, now_ms=now_ms)
 
     # ---- time
 

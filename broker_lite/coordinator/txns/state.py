@@ -25,7 +25,9 @@ from broker_lite.shapes import dataclass, replace
 
 NO_PRODUCER = -1
 NO_EPOCH = -1
-LAST_USABLE_EPOCH = 2**15 - 2
+LAST_EPOCH = 2**15 - 1
+"""Only to fence with: no producer ever gets it."""
+LAST_USABLE_EPOCH = LAST_EPOCH - 1
 BUMPING = 2
 """The transaction version from which every transaction raises the epoch (KIP-890)."""
 
@@ -134,7 +136,7 @@ class Transaction:
             replace(
                 self,
                 state=State.PREPARE_COMMIT if commit else State.PREPARE_ABORT,
-                epoch=self.epoch + 1 if raised else self.epoch,
+                epoch=min(self.epoch + 1, LAST_EPOCH) if raised else self.epoch,
                 last_epoch=self.epoch if raised else self.last_epoch,
                 next_producer_id=next_producer_id,
                 version=version,
@@ -155,7 +157,6 @@ class Transaction:
                 previous_producer_id=self.producer_id if moves_on else self.previous_producer_id,
                 next_producer_id=NO_PRODUCER,
                 epoch=0 if moves_on else self.epoch,
-                last_epoch=self.epoch if moves_on else self.last_epoch,
                 partitions=frozenset(),
                 updated_ms=now_ms,
             )

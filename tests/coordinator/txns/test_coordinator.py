@@ -349,6 +349,99 @@ def test_a_producer_out_of_epochs_goes_on_under_a_new_id(script: Script) -> None
     assert script.prepare(mine, version=NEW) == following, "a retry"
 
 
+# What Kafka 4.3.1 answered when its epochs were used up: 32766 starts under each of eight ids, and then this.
+
+
+@pytest.fixture
+def at_the_last_epoch(script: Script) -> Producer:
+    mine = Producer(script.begin().id, LAST_USABLE_EPOCH)
+    script.put(Transaction("x", mine.id, mine.epoch, 60_000, script.now_ms))
+    return mine
+
+
+def test_the_last_usable_epoch_is_reached_by_an_end(script: Script) -> None:
+    mine = Producer(script.begin().id, LAST_USABLE_EPOCH - 1)
+    script.put(Transaction("x", mine.id, mine.epoch, 60_000, script.now_ms))
+    script.add(mine, P0)
+    last = script.end(mine, version=NEW)
+    assert last == Producer(mine.id, LAST_USABLE_EPOCH)
+    script.add(last, P0)
+    assert script.end(last, version=NEW) == Producer(1001, 0)
+
+
+def test_who_names_nobody_gets_a_new_id_too(script: Script, at_the_last_epoch: Producer) -> None:
+    assert [script.init(), script.init()] == [Producer(1001, 0), Producer(1001, 1)]
+
+
+def test_a_start_that_is_repeated_gets_the_same_new_id_until_somebody_used_it(
+    script: Script, at_the_last_epoch: Producer
+) -> None:
+    assert script.init(given=at_the_last_epoch) == Producer(1001, 0)
+    assert script.init(given=at_the_last_epoch) == Producer(1001, 0)
+    assert script.init(given=Producer(1001, 0)) == Producer(1001, 1)
+    with pytest.raises(ProducerFenced):
+        script.init(given=at_the_last_epoch)
+
+
+def test_an_old_client_ends_its_last_transaction_under_the_old_id(script: Script, at_the_last_epoch: Producer) -> None:
+    script.add(at_the_last_epoch, P0)
+    script.end(at_the_last_epoch, version=OLD)
+    assert script.init() == Producer(1001, 0)
+
+
+def test_the_end_of_the_last_transaction_may_be_repeated_but_not_turned_round(
+    script: Script, at_the_last_epoch: Producer
+) -> None:
+    script.add(at_the_last_epoch, P0)
+    assert script.end(at_the_last_epoch, version=NEW) == Producer(1001, 0)
+    assert script.end(at_the_last_epoch, version=NEW) == Producer(1001, 0)
+    with pytest.raises(InvalidTxnState):
+        script.end(at_the_last_epoch, commit=False, version=NEW)
+    with pytest.raises(InvalidProducerIdMapping):
+        script.add(at_the_last_epoch, P0)
+    script.add(Producer(1001, 0), P0)
+    assert script.end(Producer(1001, 0), version=NEW) == Producer(1001, 1)
+    with pytest.raises(InvalidProducerIdMapping):
+        script.end(at_the_last_epoch, version=NEW)
+
+
+def test_a_successor_fences_with_the_last_epoch_and_nobody_ever_gets_it(
+    script: Script, at_the_last_epoch: Producer
+) -> None:
+    script.add(at_the_last_epoch, P0)
+    assert script.init() is None
+    assert (script.now.producer_id, script.now.epoch) == (at_the_last_epoch.id, 32767), "the markers fence the old id"
+    script.complete()
+    assert script.init() == Producer(1001, 1), "the abort already brought the new id"
+    for refused in (lambda: script.add(at_the_last_epoch, P0), lambda: script.end(at_the_last_epoch, version=OLD)):
+        with pytest.raises(InvalidProducerIdMapping):
+            refused()
+
+
+def test_a_producer_that_aborts_its_own_by_starting_anew_gets_the_new_id(
+    script: Script, at_the_last_epoch: Producer
+) -> None:
+    script.add(at_the_last_epoch, P0)
+    assert script.init(given=at_the_last_epoch) is None
+    script.complete()
+    assert script.init(given=at_the_last_epoch) == Producer(1001, 0)
+    assert script.init() == Producer(1001, 1)
+
+
+def test_aborting_nothing_with_the_last_epoch_brings_a_new_id(script: Script, at_the_last_epoch: Producer) -> None:
+    following = script.end(at_the_last_epoch, commit=False, version=NEW)
+    assert following == Producer(1001, 0)
+    assert script.end(following, commit=False, version=NEW) == Producer(1001, 1)
+
+
+def test_a_time_out_in_the_last_epoch_moves_to_a_new_id(script: Script, at_the_last_epoch: Producer) -> None:
+    script.add(at_the_last_epoch, P0)
+    script.does(script.coordinator.abort_timed_out(script.now, script.now_ms + 60_001))
+    assert script.now.epoch == 32767
+    script.complete()
+    assert (script.now.producer_id, script.now.epoch) == (1001, 0)
+
+
 # ---- time and restart
 
 
