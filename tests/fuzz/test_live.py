@@ -11,6 +11,8 @@ import contextlib
 import os
 import random
 import struct
+from base64 import b64encode
+from collections.abc import Callable
 from pathlib import Path
 
 import confluent_kafka
@@ -25,8 +27,10 @@ from broker_lite.wire.messages.k01_fetch import FetchPartition, FetchRequest, Fe
 from broker_lite.wire.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from broker_lite.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from broker_lite.wire.messages.k17_sasl_handshake import SaslHandshakeRequest
 from broker_lite.wire.messages.k18_api_versions import ApiVersionsRequest
 from broker_lite.wire.messages.k22_init_producer_id import InitProducerIdRequest
+from broker_lite.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest
 from broker_lite.wire.schema import spec_of
 from tests.support.broker import BrokerProcess
 from tests.wire.samples import seeded
@@ -93,7 +97,27 @@ def anything(chance: random.Random) -> bytes:
     return frame(seeded(chance.randrange(1 << 30)).message(api.request, version), version)
 
 
-async def hostile(port: int, chance: random.Random, requests: int) -> int:
+def mixed(chance: random.Random) -> bytes:
+    return sensible(chance) if chance.random() < 0.6 else anything(chance)
+
+
+def knocking(chance: random.Random) -> bytes:
+    """What somebody says who wants to log in, in any order."""
+    mechanism = chance.choice(["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", ""])
+    tokens = [b"\0alice\0wrong", b"alice\0alice\0wrong", b"n,,n=alice,r=abc", b"n,,n=nobody,r=abc", b"", b"\x01"]
+    tokens += [b"c=biws,r=abc,p=" + b64encode(chance.randbytes(32)), b"n,,\x01auth=Bearer e30.e30.\x01\x01"]
+    match chance.randrange(5):
+        case 0 | 1:
+            return frame(SaslHandshakeRequest(mechanism=mechanism), chance.choice([0, 1]))
+        case 2 | 3:
+            return frame(SaslAuthenticateRequest(auth_bytes=chance.choice(tokens)), chance.choice([0, 1, 2]))
+        case _:
+            return chance.choice([*tokens, mixed(chance)])
+
+
+async def hostile(
+    port: int, chance: random.Random, requests: int, says: Callable[[random.Random], bytes] = mixed
+) -> int:
     """Conversations until that many requests were sent; returns how many replies came."""
     heard = 0
     while requests > 0:
@@ -101,7 +125,7 @@ async def hostile(port: int, chance: random.Random, requests: int) -> int:
         try:
             for _ in range(min(requests, A_CONVERSATION)):
                 requests -= 1
-                whole = sensible(chance) if chance.random() < 0.6 else anything(chance)
+                whole = says(chance)
                 sent = damaged(whole, chance) if chance.random() < 0.6 else whole
                 size = len(sent) if chance.random() < 0.98 else chance.choice([-1, 0, 2**31 - 1, len(sent) + 5])
                 writer.write(struct.pack(">i", size) + sent)
@@ -123,10 +147,11 @@ def memory_of(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-async def well_behaved(port: int, done: asyncio.Event) -> list[bytes]:
+async def well_behaved(port: int, done: asyncio.Event, **settings: str) -> list[bytes]:
     """Writes and waits for each acknowledgement, as long as the others rage."""
     written: list[bytes] = []
-    producer = confluent_kafka.Producer({"bootstrap.servers": f"127.0.0.1:{port}", "acks": "all"})
+    said = {name.replace("_", "."): text for name, text in settings.items()}
+    producer = confluent_kafka.Producer({"bootstrap.servers": f"127.0.0.1:{port}", "acks": "all", **said})
     while not done.is_set():
         told: list[object] = []
         value = b"%d" % len(written)
@@ -167,3 +192,28 @@ async def test_a_broker_outlives_hostile_clients(tmp_path: Path) -> None:
         consumer.close()
         assert read == written
         assert "Traceback" not in broker.stderr, broker.story()
+
+
+async def test_a_listener_with_passwords_outlives_those_who_have_none(tmp_path: Path) -> None:
+    seed = int(os.environ.get("BROKER_LITE_FUZZ_SEED", "2026"))
+    arguments = ["--topic", "side", "--sasl-user", "alice:secret"]
+    for setting in (
+        "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        "broker.lite.sasl.oauthbearer.unsecured=true",
+    ):
+        arguments += ["--set", setting]
+    with BrokerProcess(tmp_path, arguments) as broker:
+        done = asyncio.Event()
+        login = {"sasl_mechanism": "SCRAM-SHA-256", "sasl_username": "alice", "sasl_password": "secret"}
+        beside = asyncio.create_task(well_behaved(broker.port, done, security_protocol="SASL_PLAINTEXT", **login))
+        share = REQUESTS // 10 // HOSTILE_CLIENTS
+        await asyncio.gather(
+            *(hostile(broker.port, random.Random(seed + number), share, knocking) for number in range(HOSTILE_CLIENTS))
+        )
+        done.set()
+        assert await beside
+        assert broker.alive, broker.story()
+        assert memory_of(broker.pid) < MOST_MEMORY
+        for trouble in (UNKNOWN_SERVER_ERROR, "connection.failed", "Traceback", "secret"):
+            assert trouble not in broker.stderr, broker.story()
+        broker.stop()
