@@ -110,9 +110,7 @@ def _answer(ctx: Context, asked: MetadataRequestTopic, may_create: bool, operati
     try:
         check_topic_name(asked.name)
         if may_create and ctx.broker.settings.get(keys.AUTO_CREATE_TOPICS_ENABLE):
-            ctx.broker.auto_create(asked.name)
-        # Also when it was made just now: who asks first is told that it was not there, as by Kafka, which creates it
-        # behind the answer. Clients rely on it to see that a topic is gone, and ask again if they want to write.
+            ctx.broker.creating.soon(asked.name)
         return _refused(asked.name, NO_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     except BrokerError as error:
         return _refused(asked.name, NO_TOPIC_ID, error.code)

@@ -17,6 +17,7 @@ from broker_lite.broker.acls import Acls
 from broker_lite.broker.adoption import adopt
 from broker_lite.broker.configs import KIND as CONFIG
 from broker_lite.broker.configs import Configs
+from broker_lite.broker.creating import Creating
 from broker_lite.broker.data_folder import DataFolder
 from broker_lite.broker.features import KIND as FEATURE
 from broker_lite.broker.features import FeatureLevels, Features
@@ -87,6 +88,7 @@ class Broker:
         self.transactions = Transactions(self)
         self.upkeep = Upkeep(self)
         self.removal = Removal(self.topics)
+        self.creating = Creating(tasks, clock, self._auto_create)
 
     # ---- life
 
@@ -192,13 +194,13 @@ class Broker:
         else:
             self.purgatory.wake(partition.tp)
 
-    def auto_create(self, name: str) -> Topic:
-        """A topic that somebody asked for by name."""
+    def _auto_create(self, name: str) -> None:
+        """A topic that somebody asked for by name, unless it was made meanwhile."""
         if name in INTERNAL_TOPICS:
-            return self.internal_topic(name)
-        topic = self.topics.create(name, self.settings.get(keys.NUM_PARTITIONS), {})
-        log.info("topic.auto_created", topic=name, partitions=topic.partition_count)
-        return topic
+            self.internal_topic(name)
+        elif self.topics.get(name) is None:
+            topic = self.topics.create(name, self.settings.get(keys.NUM_PARTITIONS), {})
+            log.info("topic.auto_created", topic=name, partitions=topic.partition_count)
 
     def internal_topic(self, name: str) -> Topic:
         """A coordinator's topic, made on first use; its partitions likewise."""

@@ -3,8 +3,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
 import pytest
 
+from broker_lite.broker.creating import A_MOMENT
+from broker_lite.clock import ManualClock
 from broker_lite.errors import ErrorCode
 from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support.talk import Talk, talking
@@ -22,6 +25,14 @@ async def ask(talk: Talk, *names: str, version: int = 9, create: bool = False) -
     topics = [MetadataRequestTopic(name=name) for name in names]
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=create)
     return await talk.ask(request, version, MetadataResponse)
+
+
+async def moment(talk: Talk) -> None:
+    clock = talk.broker.clock
+    assert isinstance(clock, ManualClock)
+    await anyio.wait_all_tasks_blocked()
+    clock.advance(A_MOMENT)
+    await anyio.wait_all_tasks_blocked()
 
 
 @pytest.mark.parametrize("version", range(14))
@@ -69,8 +80,27 @@ async def test_a_missing_topic_is_created_if_the_client_and_the_broker_want_it(t
     assert talk.broker.topics.get("new") is None
     (topic,) = (await ask(talk, "new", create=True)).topics
     assert (topic.error_code, topic.partitions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
-    (topic,) = (await ask(talk, "new", create=True)).topics
+    await moment(talk)
+    (topic,) = (await ask(talk, "new")).topics
     assert (topic.error_code, len(topic.partitions)) == (0, 1)
+
+
+async def test_a_topic_that_is_being_made_stays_unknown_for_a_moment(talk: Talk) -> None:
+    """A client that looks twice while it joins its group, and then waits for partitions to appear, sees them appear."""
+    for _ in range(3):
+        (topic,) = (await ask(talk, "new", create=True)).topics
+        assert (topic.error_code, topic.partitions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
+        await anyio.wait_all_tasks_blocked()
+    await ask(talk, "newer", create=True)
+    await moment(talk)
+    assert {topic.name for topic in talk.broker.topics} == {"t", "u", "new", "newer"}
+
+
+async def test_a_topic_that_was_made_meanwhile_is_left_as_it_is(talk: Talk) -> None:
+    await ask(talk, "new", create=True)
+    made = talk.broker.topics.create("new", 7, {})
+    await moment(talk)
+    assert talk.broker.topics.get("new") is made
 
 
 async def test_a_topic_that_was_just_deleted_is_unknown_to_whoever_asks_first(talk: Talk) -> None:

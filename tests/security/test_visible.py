@@ -31,6 +31,7 @@ from broker_lite.wire.messages.k69_consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
+from tests.apis.test_k03_metadata import moment
 from tests.security.test_permissions import AUTHORIZER
 from tests.support.talk import Talk, talking
 
@@ -115,6 +116,7 @@ async def test_a_topic_is_made_by_asking_only_if_one_may_create_it(talk: Talk) -
     assert talk.broker.topics.get("new") is None
     allow(talk, Operation.CREATE, "kafka-cluster", Resource.CLUSTER)
     assert await topics_seen(talk, "new") == {"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    await moment(talk)
     assert await topics_seen(talk, "new") == {"new": 0}
 
 
