@@ -20,6 +20,7 @@ from broker_lite.wire.messages.k28_txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 
+_FIRST_THAT_KNOWS_LOADING = 2
 _FIRST_ABORTABLE = 4
 _FIRST_THAT_ADDS = 5
 
@@ -28,7 +29,11 @@ _FIRST_THAT_ADDS = 5
     TxnOffsetCommitRequest,
     versions="0-5",
     refuse=lambda ctx, req, error: _all(req, ctx.code(error)),
-    older={ErrorCode.TRANSACTION_ABORTABLE: (_FIRST_ABORTABLE, ErrorCode.INVALID_TXN_STATE)},
+    older={
+        ErrorCode.TRANSACTION_ABORTABLE: (_FIRST_ABORTABLE, ErrorCode.INVALID_TXN_STATE),
+        # Producers from before 2.0 fail for good when they hear of loading.
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (_FIRST_THAT_KNOWS_LOADING, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    },
 )
 async def txn_offset_commit(ctx: Context, req: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     broker = ctx.broker

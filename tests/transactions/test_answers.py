@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from broker_lite.coordinator.txns import schemas
+from broker_lite.coordinator.txns.state import State
 from broker_lite.errors import ErrorCode as E
+from broker_lite.shapes import replace
 from broker_lite.wire.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from broker_lite.wire.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -22,6 +25,12 @@ from broker_lite.wire.messages.k27_write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
+)
+from broker_lite.wire.messages.k28_txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
 )
 from broker_lite.wire.messages.k61_describe_producers import (
     DescribeProducersRequest,
@@ -245,3 +254,50 @@ async def test_producers_of_a_topic_that_cannot_exist(talk: Talk) -> None:
         request = DescribeProducersRequest(topics=[TopicRequest(name=name, partition_indexes=[0])])
         answer = await talk.ask(request, 0, DescribeProducersResponse)
         assert answer.topics[0].partitions[0].error_code == code
+
+
+async def test_while_the_last_transaction_is_being_completed(talk: Talk) -> None:
+    """Its outcome is decided and its markers are on their way. In one turn of the loop nobody sees this, a disk that is
+    waited for shows it."""
+    holder = Producer(talk)
+    await holder.init()
+    await holder.add()
+    decided = replace(talk.broker.transactions.coordinator.get("x"), state=State.PREPARE_COMMIT)
+    talk.broker.transactions.coordinator.apply(schemas.write(decided))
+    assert await holder.init() == E.CONCURRENT_TRANSACTIONS
+    assert await holder.add("t", 1) == [E.CONCURRENT_TRANSACTIONS]
+    for version, code in ((9, E.NOT_ENOUGH_REPLICAS), (11, E.NOT_ENOUGH_REPLICAS), (12, E.CONCURRENT_TRANSACTIONS)):
+        assert await holder.send(b"a", version=version) == code
+    for version, code in ((3, E.COORDINATOR_NOT_AVAILABLE), (4, E.COORDINATOR_NOT_AVAILABLE),
+                          (5, E.CONCURRENT_TRANSACTIONS)):  # fmt: skip
+        assert await holder.commit_offset(1, version=version) == code
+    assert await holder.end(version=4) == E.CONCURRENT_TRANSACTIONS
+    assert await holder.end(version=4, commit=False) == E.INVALID_TXN_STATE
+    await talk.broker.transactions.finish_prepared()
+    assert await holder.end(version=4) == E.NONE
+
+
+@pytest.mark.parametrize("version", range(6))
+async def test_offsets_wait_until_their_group_is_loaded(talk: Talk, version: int) -> None:
+    holder = Producer(talk, new=version >= 5)
+    await holder.init()
+    groups = talk.broker.groups
+    if version < 5:
+        request = AddOffsetsToTxnRequest(
+            transactional_id="x", producer_id=holder.id, producer_epoch=holder.epoch, group_id="g"
+        )
+        assert (await talk.ask(request, 3, AddOffsetsToTxnResponse)).error_code == E.NONE
+    groups._loading.add(groups.partition_of("g"))
+    loading = E.COORDINATOR_LOAD_IN_PROGRESS if version >= 2 else E.COORDINATOR_NOT_AVAILABLE
+    part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    commit = TxnOffsetCommitRequest(
+        transactional_id="x",
+        group_id="g",
+        producer_id=holder.id,
+        producer_epoch=holder.epoch,
+        topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[part])],
+    )
+    for code in (loading, E.NONE):
+        answer = await talk.ask(commit, version, TxnOffsetCommitResponse)
+        assert answer.topics[0].partitions[0].error_code == code
+        groups._loading.clear()
