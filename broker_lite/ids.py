@@ -19,6 +19,8 @@ TopicId = NewType("TopicId", bytes)
 
 NO_TOPIC_ID = TopicId(bytes(16))
 MAX_TOPIC_NAME = 249
+KRAFT_TOPIC = "__cluster_metadata"
+"""Kafka's controllers keep their log under this name; nobody else's topic may be called that."""
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 
 GROUP_OFFSETS_TOPIC = "__consumer_offsets"

@@ -15,6 +15,7 @@ from broker_lite.broker.journal import Change, Json
 from broker_lite.config.sources import Settings, TopicSettings, topic_config
 from broker_lite.errors import (
     InvalidPartitions,
+    InvalidRequest,
     InvalidTopic,
     StorageFailed,
     TopicAlreadyExists,
@@ -23,6 +24,7 @@ from broker_lite.errors import (
 )
 from broker_lite.ids import (
     INTERNAL_TOPICS,
+    KRAFT_TOPIC,
     TopicId,
     TopicPartition,
     check_topic_name,
@@ -169,6 +171,8 @@ class Topics:
     def check_new(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicSettings:
         """Would `create` accept this? Raises what it would raise, changes nothing."""
         check_topic_name(name)
+        if name == KRAFT_TOPIC:  # its folder would be taken for Kafka's
+            raise InvalidRequest(f"Creation of internal topic {KRAFT_TOPIC} is prohibited.")
         if name in self._by_name:
             raise TopicAlreadyExists(f"Topic '{name}' already exists.")
         twin = self._colliding(name)

@@ -32,7 +32,7 @@ from sys import byteorder
 from typing import NamedTuple
 
 from broker_lite.crc import crc32c
-from broker_lite.ids import TopicId, TopicPartition, format_topic_id, parse_topic_id
+from broker_lite.ids import KRAFT_TOPIC, TopicId, TopicPartition, format_topic_id, parse_topic_id
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
 INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
@@ -78,7 +78,7 @@ def folder_name(partition: TopicPartition) -> str:
 def parse_folder_name(name: str) -> TopicPartition | None:
     """None for folders that are no partition: half deleted ones, Kafka's own controller log, anything else."""
     found = _PARTITION_FOLDER.fullmatch(name)
-    if not found or found[1] == "__cluster_metadata":
+    if not found or found[1] == KRAFT_TOPIC:
         return None
     return TopicPartition(found[1], int(found[2]))
 

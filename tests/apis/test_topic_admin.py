@@ -214,6 +214,12 @@ async def test_topics_of_one_request_are_one_entry_in_the_journal(talk: Talk) ->
     assert {topic.name: topic.id for topic in talk.broker.topics} == {"a": good.topic_id, "c": also.topic_id}
 
 
+async def test_the_name_of_kafkas_own_log_is_nobodys(talk: Talk) -> None:
+    (refused,) = await create(talk, topic("__cluster_metadata"))
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    assert refused.error_message == "Creation of internal topic __cluster_metadata is prohibited."
+
+
 async def test_two_names_of_one_request_may_not_collide(talk: Talk) -> None:
     first, second = await create(talk, topic("a.b"), topic("a_b"))
     assert (first.error_code, second.error_code) == (0, ErrorCode.INVALID_TOPIC_EXCEPTION)
