@@ -3,6 +3,7 @@
 Programs look up `default.replication.factor`, `num.io.threads` or `log.cleaner.threads` and expect an answer, and tools
 change some of them.  Whatever was set is kept and shown, Kafka's default otherwise; where it depends on the size of the
 cluster it is the value of a cluster of one.  Keys that ask for protection are left out: to show them would promise it.
+How often a broker logs in elsewhere protects nobody, and librdkafka's tests change it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _TABLE = {
         remote.log.metadata.manager.listener.name remote.log.storage.manager.class.name
         remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix=rsm.config.
         replica.selector.class security.inter.broker.protocol=PLAINTEXT
+        sasl.kerberos.kinit.cmd=/usr/bin/kinit
     """,
     Kind.INT: """
         add.partitions.to.txn.retry.backoff.max.ms=100 add.partitions.to.txn.retry.backoff.ms=20
@@ -83,6 +85,7 @@ _TABLE = {
     Kind.SHORT: """
         offsets.topic.replication.factor=1 share.coordinator.state.topic.min.isr=1
         share.coordinator.state.topic.replication.factor=1 transaction.state.log.replication.factor=1
+        sasl.login.refresh.buffer.seconds=300 sasl.login.refresh.min.period.seconds=60
     """,
     Kind.LONG: """
         leader.imbalance.check.interval.seconds=300 log.cleaner.dedupe.buffer.size=134217728
@@ -94,9 +97,12 @@ _TABLE = {
         remote.log.manager.fetch.max.bytes.per.second=9223372036854775807 remote.log.manager.task.interval.ms=30000
         replica.high.watermark.checkpoint.interval.ms=5000 replica.lag.time.max.ms=30000
         socket.connection.setup.timeout.max.ms=30000 socket.connection.setup.timeout.ms=10000
+        sasl.kerberos.min.time.before.relogin=60000
     """,
     Kind.DOUBLE: """
         log.cleaner.io.buffer.load.factor=0.9 log.cleaner.io.max.bytes.per.second=1.7976931348623157E308
+        sasl.kerberos.ticket.renew.jitter=0.05 sasl.kerberos.ticket.renew.window.factor=0.8
+        sasl.login.refresh.window.factor=0.8 sasl.login.refresh.window.jitter=0.05
     """,
     Kind.LIST: """
         config.providers= controller.quorum.bootstrap.servers= controller.quorum.voters= cordoned.log.dirs=

@@ -119,6 +119,7 @@ async def test_addresses_that_nobody_advertised_are_shown_as_clients_are_told_th
         ("num.io.threads", "8", 5, False),
         ("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", 5, False),
         ("replica.selector.class", None, 5, True),
+        ("sasl.kerberos.min.time.before.relogin", "60000", 5, False),
     ],
 )
 async def test_a_key_of_kafka_that_has_no_effect_here_is_found_all_the_same(
@@ -136,6 +137,12 @@ async def test_a_key_without_effect_is_shown_as_it_was_set_while_running(talk: T
     assert [(said.value, said.source) for said in found.synonyms] == [("16", 2), ("8", 5)]
     code, message = await change(talk, BROKER, "1", ("num.io.threads", SET, "many"))
     assert (code, message) == (42, "Invalid value many for configuration num.io.threads: Not a number of type INT")
+
+
+async def test_how_often_kafka_logs_in_elsewhere_may_be_changed(talk: Talk) -> None:
+    key = "sasl.kerberos.min.time.before.relogin"
+    assert await replace(talk, BROKER, "1", **{key.replace(".", "_"): "58000"}) == (0, None)
+    assert (await shown(talk, BROKER, "1", key)).value == "58000"
 
 
 def test_a_key_without_effect_is_kept_as_the_file_says_unless_it_cannot_be_read() -> None:
