@@ -88,7 +88,7 @@ class Broker:
         self.transactions = Transactions(self)
         self.upkeep = Upkeep(self)
         self.removal = Removal(self.topics)
-        self.creating = Creating(tasks, clock, self._auto_create)
+        self.creating = Creating(tasks, clock, self._auto_create, lambda: len(self.topics))
 
     # ---- life
 

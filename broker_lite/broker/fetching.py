@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
     from broker_lite.partition.partition import Partition
 
+LONGEST_WAIT_MS = 60_000
+"""However long a client would wait, it hears from us after so long; those who mean it ask again."""
+
 
 @dataclass(slots=True)
 class Fetched:
@@ -79,7 +82,9 @@ class Fetch:
             wants = self._wants if changed is None else [by_partition[changed]]
             return any(self._has_some(want) for want in wants)
 
-        await self._broker.purgatory.wait(by_partition, is_enough, within=self._appetite.max_wait_ms / 1000)
+        await self._broker.purgatory.wait(
+            by_partition, is_enough, within=min(self._appetite.max_wait_ms, LONGEST_WAIT_MS) / 1000
+        )
         return self._read()[0]
 
     def _has_some(self, want: Want) -> bool:

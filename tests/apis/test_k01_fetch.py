@@ -91,18 +91,22 @@ async def test_a_waiting_fetch_is_woken_by_an_append(talk: Talk) -> None:
     assert offsets(only(got[0])) == [0]
 
 
-async def test_a_waiting_fetch_is_answered_empty_when_its_time_is_over(talk: Talk) -> None:
+@pytest.mark.parametrize(("asked_ms", "seconds"), [(500, 0.5), (2**31 - 1, 60)])
+async def test_a_waiting_fetch_is_answered_empty_when_its_time_is_over(
+    talk: Talk, asked_ms: int, seconds: float
+) -> None:
+    """Nobody waits for weeks, whatever they asked for."""
     clock = talk.broker.clock
     assert isinstance(clock, ManualClock)
     got: list[FetchResponse] = []
 
     async def wait() -> None:
-        got.append(await talk.fetch("t", 0, wait_ms=500))
+        got.append(await talk.fetch("t", 0, wait_ms=asked_ms))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait)
         await anyio.wait_all_tasks_blocked()
-        clock.advance(0.5)
+        clock.advance(seconds)
     assert offsets(only(got[0])) == []
 
 

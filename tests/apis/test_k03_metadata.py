@@ -85,6 +85,15 @@ async def test_a_missing_topic_is_created_if_the_client_and_the_broker_want_it(t
     assert (topic.error_code, len(topic.partitions)) == (0, 1)
 
 
+async def test_names_alone_do_not_fill_the_broker(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_lite.broker.creating.MOST_TOPICS", 5)
+    for _ in range(2):
+        await ask(talk, *(f"name-{number}" for number in range(20)), create=True)
+        await moment(talk)
+    assert len(talk.broker.topics) == 5
+    talk.broker.topics.create("on-purpose", 1, {})
+
+
 async def test_a_topic_that_is_being_made_stays_unknown_for_a_moment(talk: Talk) -> None:
     """A client that looks twice while it joins its group, and then waits for partitions to appear, sees them appear."""
     for _ in range(3):
