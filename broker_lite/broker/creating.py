@@ -2,8 +2,8 @@
 
 A real broker hands the wish to its controller and says that there is no such topic; whoever asks again finds it. Some
 clients count on that: one that asks a second time while it joins its group, and then watches for partitions to appear,
-must not find them there already, or it would never see a change (segmentio/kafka-go). And a record that may wait for
-100 ms is late for a topic that is not there yet (rust-rdkafka), so the first look after that must not find it.
+must not find them there already, or it would never see a change (segmentio/kafka-go). The moment is short, because
+everybody else asks again after 100 ms.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from broker_lite.logs import get_logger
 
 log = get_logger(__name__)
 
-A_MOMENT = 0.13
-"""Seconds; a controller takes about as long. Clients look again after 100 ms, give or take 20, and then after 200."""
+A_MOMENT = 0.05
+"""Seconds; a controller takes about as long."""
 MOST_TOPICS = 10_000
 """Beyond these a topic has to be created on purpose."""
 
