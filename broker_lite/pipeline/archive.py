@@ -30,10 +30,9 @@ from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
 from broker_lite.pipeline.arrowlog import RECORDS
 from broker_lite.pipeline.errors import Damaged, DataLost, PipelineError
-from broker_lite.pipeline.folder import SPLIT_BYTES
+from broker_lite.pipeline.folder import SPLIT_BYTES, Folder
 from broker_lite.pipeline.options import Asked
 from broker_lite.pipeline.progress import Progress, run_tasks
-from broker_lite.pipeline.remote import Remote
 from broker_lite.pipeline.slices import Slice
 from broker_lite.pipeline.store import Store
 
@@ -121,7 +120,7 @@ def archive(
         manifest = read_manifest(store)
         _tidy(store, manifest, clean=clean)
         with plan.place_of(asked).opened() as source:
-            cluster = source.cluster_id() if isinstance(source, Remote) else source.cluster_id
+            cluster = source.cluster_id if isinstance(source, Folder) else source.cluster_id()
             isolation = "read_committed" if asked.committed else "read_uncommitted"
             if manifest is None:
                 manifest = Manifest(cluster, isolation, [])
@@ -203,7 +202,7 @@ def _plan_more(source: plan.Source, asked: Asked, manifest: Manifest, file_bytes
             first = known.start
         if first >= known.end:
             continue
-        pieces = 1 if not isinstance(source, Remote) else -(-(known.end - first) // OFFSETS_A_FILE)
+        pieces = 1 if isinstance(source, Folder) else -(-(known.end - first) // OFFSETS_A_FILE)
         for low, high in plan.cut(source, one, first, known.end, at_least=pieces, size=file_bytes):
             name = f"{one.topic}-{one.partition}-{low:020d}-{high - 1:020d}.parquet"
             new.append(Planned(name, one.topic, one.partition, low, high))

@@ -28,11 +28,10 @@ from typing import TYPE_CHECKING
 from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
 from broker_lite.pipeline.deals import LISTED, OPEN, Deals
-from broker_lite.pipeline.folder import Bounds
+from broker_lite.pipeline.folder import Bounds, Folder
 from broker_lite.pipeline.looking import AT_MOST, CIRCLE, Disorder, Jump, Listed, Seen, Task, Words, look
 from broker_lite.pipeline.options import Asked
 from broker_lite.pipeline.progress import Progress, run_tasks
-from broker_lite.pipeline.remote import Remote
 from broker_lite.pipeline.volume import Volume
 
 if TYPE_CHECKING:
@@ -130,11 +129,11 @@ def _known(asked: Asked, compacted: set[str]) -> Known:
         bounds = plan.all_bounds(source, parts, committed=False)
         topics = {one.topic for one in parts}
         told: dict[str, dict[str, str] | None]
-        if isinstance(source, Remote):
-            told = {topic: source.configs(topic) for topic in topics}
-        else:
+        if isinstance(source, Folder):
             journal = source.topic_configs()
             told = {topic: None if journal is None else journal.get(topic, {}) for topic in topics}
+        else:
+            told = {topic: source.configs(topic) for topic in topics}
     policies: dict[str, bool | None] = {}
     for topic, configs in told.items():
         policy = None if configs is None else "compact" in configs.get("cleanup.policy", "delete")

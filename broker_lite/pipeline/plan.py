@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker_lite.ids import TopicPartition
 from broker_lite.pipeline.errors import DataLost, NotThere, WrongOption
 from broker_lite.pipeline.folder import SPLIT_BYTES, Bounds, Folder
 from broker_lite.pipeline.options import EARLIEST, LATEST, Asked, Where
-from broker_lite.pipeline.remote import Remote
 from broker_lite.pipeline.slices import Place, Slice
 
-Source = Folder | Remote
+if TYPE_CHECKING:
+    from broker_lite.pipeline.remote import Remote
+
+Source: TypeAlias = "Folder | Remote"
 Edges = dict[TopicPartition, int]
 
 
@@ -40,7 +43,7 @@ def choose(source: Source, asked: Asked) -> list[TopicPartition]:
             raise NotThere(f"{source.place} has no topic that matches {asked.pattern!r}")
         return found
     if not asked.topics:
-        if isinstance(source, Remote):
+        if not isinstance(source, Folder):
             raise WrongOption("which topics? give subscribe, subscribePattern or assign")
         return [one for one in there if not one.topic.startswith("__")]
     for topic in asked.topics:

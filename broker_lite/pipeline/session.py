@@ -101,6 +101,8 @@ def session(
         master = master or "local[*]"
         if master.startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            # Spark looks up its host's name even where it needs none, and a laptop's or container's may lead nowhere.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings = dict(_QUIET)
         if not master.startswith("local"):
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]

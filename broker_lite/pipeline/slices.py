@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +20,12 @@ from broker_lite.pipeline.committed import Aborted, not_aborted
 from broker_lite.pipeline.entry import Entry
 from broker_lite.pipeline.errors import Damaged, DataLost
 from broker_lite.pipeline.folder import Folder
-from broker_lite.pipeline.remote import Remote
 from broker_lite.pipeline.scan import Batches
 from broker_lite.pipeline.store import Room
 from broker_lite.pipeline.varints import Mask
+
+if TYPE_CHECKING:  # a client costs a tenth of a second, which each of Spark's many processes would pay
+    from broker_lite.pipeline.remote import Remote
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Place:
             yield Folder(self.path, room=room)
         else:
             assert self.bootstrap is not None
+            from broker_lite.pipeline.remote import Remote
+
             with Remote(self.bootstrap, self.entry) as remote:
                 yield remote
 
@@ -65,7 +70,7 @@ class Slice:
     def pieces(self) -> Iterator[tuple[Batches, Mask, int]]:
         """(batches, which of them are to be seen, the first offset that is); each is only good until the next one."""
         with self.place.opened(Room()) as source:
-            if isinstance(source, Remote):
+            if not isinstance(source, Folder):
                 yield from source.chunks(
                     self.of, self.first, self.end, committed=self.committed, fail_on_loss=self.fail_on_loss
                 )
