@@ -58,6 +58,8 @@ def change(ctx: Context, kind: int, name: str, change_from: Callable[[Texts], Te
     if scope is Scope.BROKER:
         _check_min_isr(name, wanted)
     resources.check(scope, wanted, ctx.broker.settings, changed=changed)
+    if scope is Scope.TOPIC and ctx.broker.topics.get(name) is None:  # Kafka looks at the wishes first
+        raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
     if validate_only or wanted == now:
         return
     if scope is Scope.TOPIC:
@@ -83,9 +85,7 @@ def _now(ctx: Context, scope: Scope, name: str) -> Mapping[str, str]:
             raise InvalidRequest("Default topic resources are not allowed.")
         check_topic_name(name)
         topic = ctx.broker.topics.get(name)
-        if topic is None:
-            raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
-        return topic.configs
+        return {} if topic is None else topic.configs
     if scope is Scope.BROKER:
         if name:
             check_node(ctx, name, "Unexpected broker id, expected {}, but received {}")

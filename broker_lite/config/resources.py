@@ -60,7 +60,7 @@ def _check_broker(texts: Mapping[str, str], changed: set[str]) -> None:
 
 
 def _is_dynamic(name: str) -> bool:
-    key = BROKER_KEYS.get(name)
+    key = BROKER_KEYS.get(name) or kept_keys().get(name)
     if key is not None:
         return key.dynamic
     return elsewhere.why_elsewhere(name) is None or name in elsewhere.DYNAMIC

@@ -12,7 +12,12 @@ from broker_lite.wire.messages import k33_alter_configs as k33
 from broker_lite.wire.messages import k44_incremental_alter_configs as k44
 from broker_lite.wire.messages import k48_describe_client_quotas as k48
 from broker_lite.wire.messages import k49_alter_client_quotas as k49
-from broker_lite.wire.messages.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from broker_lite.wire.messages.k19_create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from broker_lite.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from broker_lite.wire.messages.k21_delete_records import (
     DeleteRecordsPartition,
@@ -66,6 +71,28 @@ def _create(name: str, count: int = 1, copies: int = 1, only: bool = False, **co
     return CreateTopicsRequest(topics=[topic], timeout_ms=5000, validate_only=only)
 
 
+def _create_all(*wanted: tuple[str, int, dict[int, list[int]]]) -> object:
+    """Name, number of partitions or -1, and where they shall be."""
+    topics = [
+        CreatableTopic(
+            name=name,
+            num_partitions=count,
+            replication_factor=-1 if places else 1,
+            assignments=[
+                CreatableReplicaAssignment(partition_index=index, broker_ids=nodes) for index, nodes in places.items()
+            ],
+            configs=[],
+        )
+        for name, count, places in wanted
+    ]
+    return CreateTopicsRequest(topics=topics, timeout_ms=5000, validate_only=False)
+
+
+def _grow_all(*wanted: tuple[str, int]) -> object:
+    topics = [CreatePartitionsTopic(name=name, count=count, assignments=None) for name, count in wanted]
+    return CreatePartitionsRequest(topics=topics, timeout_ms=5000, validate_only=False)
+
+
 def _grow(name: str, count: int) -> object:
     topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
     return CreatePartitionsRequest(topics=[topic], timeout_ms=5000, validate_only=False)
@@ -90,6 +117,13 @@ def _topics() -> Iterator[Question]:
     yield Question(_create("none", 1, 1, retention_ms=None))
     yield Question(_create("", 1), name="texts about topic names")
     yield Question(_create("bad name", 1), name="texts about topic names")
+    yield Question(_create("__cluster_metadata"))
+    yield Question(_create_all(("m1", 2, {}), ("m2", 0, {}), ("m3", -1, {2: [1]}), ("m4", -1, {0: [1], 1: [1]})))
+    yield Question(_create_all(("m5", 1, {}), ("m6", 1, {}), ("m5", 2, {})))
+    yield Question(_create_all(("m7", -1, {0: []}), ("m8", -1, {0: [7]}), ("m9", -1, {0: [1, 1]}), ("m1", 1, {})))
+    yield Question(_grow_all(("m1", 4), ("m2", 4), ("m4", 1), ("m6", 3), ("m6", 4)))
+    yield Question(_delete("m1", "none", "m4", "m4"))
+    yield Question(_delete("m1", "m6"))
     yield Question(_grow("t", 2))
     yield Question(_grow("t", 1))
     yield Question(_grow("none", 5))
@@ -105,6 +139,19 @@ def _change(kind: int, name: str, *changes: tuple[str, int, str | None], only: b
     configs = [k44.AlterableConfig(name=key, config_operation=how, value=value) for key, how, value in changes]
     resource = k44.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
     return k44.IncrementalAlterConfigsRequest(resources=[resource], validate_only=only)
+
+
+def _change_all(*changes: tuple[str, str, str]) -> object:
+    """Of topics, each as a resource of its own."""
+    resources = [
+        k44.AlterConfigsResource(
+            resource_type=TOPIC,
+            resource_name=name,
+            configs=[k44.AlterableConfig(name=key, config_operation=SET, value=value)],
+        )
+        for name, key, value in changes
+    ]
+    return k44.IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
 
 
 def _replace(kind: int, name: str, **texts: str | None) -> object:
@@ -132,12 +179,20 @@ def _configs() -> Iterator[Question]:
     yield Question(_change(TOPIC, "t", ("segment.bytes", SET, "14")), name="the smallest segment.bytes")
     yield Question(_change(TOPIC, "t", ("segment.bytes", DELETE, None)))
     yield Question(_change(TOPIC, "t", ("retention.ms", SET, "5"), ("retention.ms", SET, "6")))
-    yield Question(_change(TOPIC, "none", ("retention.ms", SET, "5")))
+    for change in (("retention.ms", SET, "5"), ("retention.ms", SET, "x"), ("retention.ms", APPEND, "5")):
+        yield Question(_change(TOPIC, "none", change))
+    yield Question(_change_all(("t", "retention.ms", "7000"), ("none", "retention.ms", "1"), ("t2", "nope", "1")))
+    yield Question(_change_all(("t", "retention.ms", "7000"), ("t", "segment.ms", "9000")))
     yield Question(_change(TOPIC, "", ("retention.ms", SET, "5")))
     for change in (
         ("message.max.bytes", SET, "2000000"), ("message.max.bytes", SET, "x"), ("node.id", SET, "5"),
         ("num.partitions", SET, "5"), ("nope", SET, "5"), ("nope", DELETE, None), ("log.retention.ms", SET, "1000"),
         ("producer.id.expiration.ms", SET, "x"), ("advertised.listeners", SET, "PLAINTEXT://:1"),
+        ("broker.id", SET, "5"), ("max.connections", SET, "x"), ("max.connections", SET, "-1"),
+        ("max.connections", SET, "9000"), ("max.connections.per.ip", SET, "8000"),
+        ("max.connections.per.ip.overrides", SET, "127.0.0.9:3"), ("max.connections", DELETE, None),
+        ("max.connections.per.ip", DELETE, None), ("max.connections.per.ip.overrides", DELETE, None),
+        ("log.cleaner.threads", SET, "2"), ("log.cleaner.threads", DELETE, None), ("background.threads", SET, "x"),
     ):  # fmt: skip
         yield Question(_change(BROKER, "1", change))
     yield Question(_change(BROKER, "", ("message.max.bytes", SET, "3000000")))
