@@ -25,8 +25,8 @@ from broker_lite.records.record import records_of
 
 log = get_logger(__name__)
 
-BYTES_A_TURN = 256 * 1024
-NOTES_A_TURN = 2000
+BYTES_A_TURN = 128 * 1024
+NOTES_A_TURN = 1000
 MOST_NOTES = 50_000
 """More than that are not kept apart: a dictionary that doubles stops everybody while it does."""
 _NOT_PLAIN = CONTROL | TRANSACTIONAL | 7

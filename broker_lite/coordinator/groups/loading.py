@@ -18,10 +18,25 @@ _PARTITION = Struct(">i")
 _HEAD_3 = Struct(">hqih")
 _HEAD_4 = Struct(">hqiB")
 _TIME = Struct(">q")
+_BARE_3 = Struct(">hqihq")
+_BARE_4 = Struct(">hqiBq3s16s")
 _TOPIC_ID = b"\x01\x00\x10"
 """One tagged field, the topic id, sixteen bytes."""
 _LONGEST = 126
 """A note whose length fits into one byte."""
+
+
+def _read_bare(value: bytes, at: int) -> Committed | None:
+    """A commit without a note, as nearly all are: all of its fields have a fixed place."""
+    if len(value) == _BARE_3.size:
+        version, offset, leader_epoch, length, commit_ms = _BARE_3.unpack(value)
+        if version == 3 and not length:
+            return Committed(offset, leader_epoch, "", commit_ms, -1, NO_TOPIC_ID, at)
+    elif len(value) == _BARE_4.size:
+        version, offset, leader_epoch, length, commit_ms, tag, topic_id = _BARE_4.unpack(value)
+        if version == 4 and length == 1 and tag == _TOPIC_ID:
+            return Committed(offset, leader_epoch, "", commit_ms, -1, topic_id, at)
+    return None
 
 
 class CommitLoader:
@@ -39,7 +54,7 @@ class CommitLoader:
         if value is None:
             self._known.clear()  # it may take away what we hold on to
             return False
-        committed = self._read(value, at)
+        committed = _read_bare(value, at) or self._read(value, at)
         if committed is None:
             return False
         partitions = self._known.get(key[:-4])
