@@ -45,7 +45,7 @@ HANDSHAKE, API_VERSIONS, AUTHENTICATE = 17, 18, 36
 MOST_FRAMES = 10
 """Until somebody is inside."""
 _AGAIN_AFTER = 1.0
-"""Seconds before a client may log in again, as with Kafka."""
+"""Seconds from one renewal of a log-in to the next, as with Kafka."""
 _WORKERS = 2
 _read_key = struct.Struct(">hhi").unpack_from
 
@@ -85,6 +85,8 @@ class Gate:
         "_frames",
         "_login",
         "_mechanism",
+        "_renewable",
+        "_renewed",
         "_rules",
         "_since",
         "failed",
@@ -101,6 +103,10 @@ class Gate:
         self._entered: float | None = None
         """When the last log-in was complete; None before the first."""
         self._expires: float | None = None
+        self._renewable = False
+        """The client was told when to log in again, and will."""
+        self._renewed: float | None = None
+        """When it last began to."""
         self.state = State.STRANGER
         self.failed: str | None = None
 
@@ -111,16 +117,14 @@ class Gate:
 
     @property
     def open_for_ever(self) -> bool:
-        return self.state is State.INSIDE and self._expires is None
+        return self.state is State.INSIDE and not self._renewable
 
     def overdue(self, now: float) -> bool:
         return self.state is not State.INSIDE and now - self._since > self._rules.timeout_ms / 1000
 
     def __call__(self, facts: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
         if self.state is State.INSIDE:
-            if self._expires is None:
-                return self._answer(facts, frame)
-            return self._inside_for_a_time(facts, frame)
+            return self._inside_for_a_time(facts, frame) if self._renewable else self._answer(facts, frame)
         if self.failed is not None:
             raise Malformed("a request after a log-in that was refused")
         self._frames += 1
@@ -140,12 +144,10 @@ class Gate:
     def _inside_for_a_time(self, facts: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
         key, version = self._key(frame)
         now = self._rules.clock.monotonic()
-        assert self._entered is not None
-        assert self._expires is not None
-        if key == HANDSHAKE and now - self._entered >= _AGAIN_AFTER:
-            self._since, self._frames = now, 1
+        if key == HANDSHAKE and (self._renewed is None or now - self._renewed >= _AGAIN_AFTER):
+            self._since, self._frames, self._renewed = now, 1, now
             return self._shake(facts, frame, version)
-        if now > self._expires:
+        if self._expires is not None and now > self._expires:
             raise Malformed("the log-in has expired and was not renewed")
         return self._answer(facts, frame)
 
@@ -196,7 +198,7 @@ class Gate:
     ) -> Answer | Awaitable[Answer]:
         def framed(step: Step) -> Answer:
             lifetime = self._lifetime_ms(step) if step.user is not None else 0
-            response = SaslAuthenticateResponse(error_message=None, auth_bytes=step.token, session_lifetime_ms=lifetime)
+            response = SaslAuthenticateResponse(error_message="", auth_bytes=step.token, session_lifetime_ms=lifetime)
             return _framed(AUTHENTICATE, version, correlation_id, encode_bytes(response, version))
 
         async def later(waits: Awaitable[Step]) -> Answer:
@@ -273,17 +275,20 @@ class Gate:
         lifetime = self._lifetime_ms(step)
         facts.principal = who
         self._entered = clock.monotonic()
-        self._expires = self._entered + lifetime / 1000 if lifetime else None
+        # Clients renew a token that ends when they hear of it; as with Kafka only `connections.max.reauth.ms` insists.
+        self._expires = self._entered + lifetime / 1000 if self._rules.reauth_ms else None
+        self._renewable = lifetime > 0
         self._login = None
         self.state = State.INSIDE
         log.debug("connection.authenticated", principal=ascii(who), mechanism=self._mechanism, listener=facts.listener)
 
     def _lifetime_ms(self, step: Step) -> int:
-        """How long the log-in is good for, 0 is for ever."""
+        """How long the log-in is good for, as the client is told; 0 is for ever."""
         ours = self._rules.reauth_ms
-        if step.expires_at_ms is None or not ours:
+        if step.expires_at_ms is None:
             return ours
-        return max(1, min(ours, step.expires_at_ms - self._rules.clock.now_ms()))
+        left = max(1, step.expires_at_ms - self._rules.clock.now_ms())
+        return min(ours, left) if ours else left
 
     def _told(self) -> str:
         again = "authentication" if self._entered is None else "re-authentication"

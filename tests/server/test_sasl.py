@@ -252,3 +252,38 @@ def test_a_log_in_is_renewed_by_the_same_mechanism_and_user(run: Run) -> None:
     shake(client, "OAUTHBEARER")
     assert show(client, b"x").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert client.is_hung_up_on()
+
+
+def test_nobody_becomes_somebody_else_by_renewing_a_log_in(run: Run) -> None:
+    clock = ManualClock(0)
+    server = serving(run, clock, reauth_ms=60_000)
+    client = server.client()
+    shake(client, "OAUTHBEARER")
+    assert show(client, b"n,,\x01auth=Bearer " + unsigned(sub="alice", exp=3600) + b"\x01\x01").error_code == 0
+    later(server, clock, 2)
+    shake(client, "OAUTHBEARER")
+    refused = show(client, b"n,,\x01auth=Bearer " + unsigned(sub="root", exp=3600) + b"\x01\x01")
+    assert refused.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert "Cannot change principals" in (refused.error_message or "")
+    assert client.is_hung_up_on()
+
+
+def test_a_token_tells_how_long_it_is_good_for_and_may_be_renewed(run: Run) -> None:
+    """Without `connections.max.reauth.ms` nobody insists, as with Kafka; renewals come a second apart at least."""
+    clock = ManualClock(0)
+    server = serving(run, clock)
+    client = server.client()
+
+    def token(until: int) -> bytes:
+        return b"n,,\x01auth=Bearer " + unsigned(sub="alice", exp=until) + b"\x01\x01"
+
+    shake(client, "OAUTHBEARER")
+    assert show(client, token(60)).session_lifetime_ms == 60_000
+    assert is_inside(client)
+    shake(client, "OAUTHBEARER")
+    assert show(client, token(90)).session_lifetime_ms == 90_000
+    too_soon = frame(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
+    client.ask(too_soon)
+    assert client.hear() == too_soon, "it goes to the APIs, which refuse it"
+    later(server, clock, 200)
+    assert is_inside(client)
