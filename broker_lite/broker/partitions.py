@@ -51,6 +51,7 @@ def partition_settings(topic: TopicSettings, broker: Settings, durability: Durab
             segment_jitter_ms=get(topic_keys.SEGMENT_JITTER_MS),
             index_interval_bytes=get(topic_keys.INDEX_INTERVAL_BYTES),
             index_max_bytes=get(topic_keys.SEGMENT_INDEX_BYTES),
+            cut_damage=broker.get(keys.RECOVER) == "kafka",
             cleanup=Cleanup(
                 delete="delete" in get(topic_keys.CLEANUP_POLICY),
                 compact="compact" in get(topic_keys.CLEANUP_POLICY),

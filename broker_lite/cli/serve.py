@@ -49,6 +49,7 @@ def parser() -> Parser:
     add("--advertise", metavar="[NAME://]HOST:PORT", action="append", help="what clients are told; repeatable")
     add("--data", metavar="DIR", help="the data folder (data)")
     add("--durability", choices=[mode.value for mode in Durability], help="what an acknowledgement promises (os)")
+    add("--recover", choices=keys.RECOVER.choices, help="what is done with a log that is damaged in the middle (keep)")
     add("--node-id", metavar="N", help="this broker's number (1)")
     add("--cluster-id", metavar="ID", help="(that of the data folder, or a new one)")
     add(
@@ -97,6 +98,7 @@ def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tu
     given = {
         keys.LOG_DIRS: args.data,
         keys.DURABILITY: args.durability,
+        keys.RECOVER: args.recover,
         keys.NODE_ID: args.node_id,
         keys.CLUSTER_ID: args.cluster_id,
         keys.METRICS: args.metrics,

@@ -35,6 +35,13 @@ DURABILITY = Key(
     choices=("memory", "os", "fsync"),
 )  # fmt: skip
 
+RECOVER = Key(
+    "broker.lite.recover", Kind.STRING, "keep",
+    "What a start after a crash does with a log that is damaged in the middle: `keep` serves it up to there, changing "
+    "nothing; `kafka` ends it there, as Kafka does. What is cut off stays beside it as `.torn`.",
+    choices=("keep", "kafka"),
+)  # fmt: skip
+
 LOG_LEVEL = Key(
     "broker.lite.log.level", Kind.STRING, "info", "The least of what is logged.",
     choices=("debug", "info", "warning", "error"),

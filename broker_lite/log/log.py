@@ -126,6 +126,7 @@ class Log:
                 interval=settings.index_interval_bytes,
                 now_ms=now_ms,
                 make=make,
+                cut_damage=settings.cut_damage,
             )
             log = cls(path, disk, settings, opened)
             log.aborted.load(opened.aborted)

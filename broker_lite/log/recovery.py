@@ -9,7 +9,8 @@ way.  Where a batch is not intact, one of two things happened:
   lies at or after the recovery point, so nobody was promised it.  The tail is kept beside as `.torn` and cut off.
 - *damage*: anything else.  Nothing is deleted or overwritten.  The log opens up to the damage; reading on is refused
   with CORRUPT_MESSAGE and appending with KAFKA_STORAGE_ERROR.  A copy of the file is kept as `.corrupt`, and as long
-  as that is there each start looks at the file again, clean stop or not.
+  as that is there each start looks at the file again, clean stop or not.  With `cut_damage` the log ends there
+  instead, as Kafka's would, and all that followed is kept as `.torn`.
 
 All of it can be interrupted at any point and done again: a copy is complete before the original is changed, and the
 rest is caches.
@@ -95,6 +96,7 @@ def open_segments(
     interval: int,
     now_ms: int,
     make: bool,
+    cut_damage: bool = False,
 ) -> Opened:
     new = not disk.exists(folder)
     if new and not log_start and not make:
@@ -133,14 +135,14 @@ def open_segments(
 
     opened = Opened(segments, *_read_epochs(disk, folder), new=new)
     if not clean:
-        _scan(opened, disk, folder, point, consecutive=recovery_point is not None)
+        _scan(opened, disk, folder, point, consecutive=recovery_point is not None, cut_damage=cut_damage)
     _settle_epochs(opened, newest=_EPOCHS_CHECKED_WHEN_CLEAN if clean else None)
     left = map(layout.parse_file_name, sizes if clean else disk.list(folder))
     opened.aborted = [name[0] for name in left if name and name[1] == layout.TXN_INDEX]
     return opened
 
 
-def _scan(opened: Opened, disk: Disk, folder: Path, point: int, *, consecutive: bool) -> None:
+def _scan(opened: Opened, disk: Disk, folder: Path, point: int, *, consecutive: bool, cut_damage: bool) -> None:
     """`consecutive`: the recovery point is known, and beyond it nothing was ever compacted."""
     segments, epochs, report = opened.segments, opened.epochs, opened.report
     number = max(0, bisect_right(segments, point, key=lambda segment: segment.base) - 1)
@@ -157,7 +159,8 @@ def _scan(opened: Opened, disk: Disk, folder: Path, point: int, *, consecutive: 
                 known = consecutive or _ends_here(segment, later)
                 _check_join(segment, later[0].base, missing_from=point if known else None)
         except Damaged as error:
-            if _is_torn(segment, segments[number + 1 :], error, length=length, point=point):
+            torn = _is_torn(segment, segments[number + 1 :], error, length=length, point=point)
+            if torn or (cut_damage and error.position == segment.size):
                 report.torn = _cut(disk, folder, segment, segments[number + 1 :], length=length)
                 del segments[number + 1 :]
             else:
@@ -206,16 +209,20 @@ def _is_old(segment: Segment) -> bool:
     return not segment.size or segment.header(0).magic != MAGIC
 
 
-def _cut(disk: Disk, folder: Path, segment: Segment, empty: list[Segment], *, length: int) -> Torn:
+def _cut(disk: Disk, folder: Path, segment: Segment, later: list[Segment], *, length: int) -> Torn:
     kept = folder / f"{segment.base:020d}.{segment.size}{layout.TORN}"
     if segment.size < length:
         disk.copy(segment.path, kept, start=segment.size)
-    for one in empty:
+    for one in later:
+        if one.size:
+            disk.copy(one.path, folder / f"{one.base:020d}.0{layout.TORN}")
         one.file.close()
         remove_segment_files(disk, folder, one.base)
     segment.truncate(segment.size)
     segment.file.sync()
-    return Torn(kept, Offset(segment.next_offset), segment.size, length - segment.size)
+    disk.remove(segment.path.with_name(segment.path.name + layout.CORRUPT))
+    lost = length - segment.size + sum(one.size for one in later)
+    return Torn(kept, Offset(segment.next_offset), segment.size, lost)
 
 
 def _keep(disk: Disk, segment: Segment, error: Damaged) -> Damage:

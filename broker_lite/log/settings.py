@@ -33,6 +33,8 @@ class LogSettings:
     index_max_bytes: int = 10 << 20
     sync_rolls: bool = False
     """A sealed segment is on the platter before the next one is written to, so that a crash tears only the last one."""
+    cut_damage: bool = False
+    """A start ends a damaged log before the damage, wherever that lies, as Kafka does."""
     cleanup: Cleanup = field(default_factory=Cleanup)
 
     @property

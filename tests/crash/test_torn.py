@@ -110,6 +110,41 @@ def test_damage_is_found_again_after_a_clean_stop(path: Path) -> None:
     assert (path / LOG).read_bytes() == whole
 
 
+@pytest.mark.parametrize("noticed", [False, True], ids=["at once", "after a start that kept it"])
+def test_damage_ends_the_log_where_kafkas_way_is_asked_for_and_every_byte_is_kept(
+    tmp_path: Path, noticed: bool
+) -> None:
+    path = tmp_path / "t-0"
+    log = open_log(path, segment_bytes=900)
+    fill(log, 40)
+    victim = log.segments[1]
+    whole = {segment.path: segment.path.read_bytes() for segment in log.segments}
+    assert len(whole) > 3
+    before = read_all(log)
+    log.close(clean=False)
+    start = ends(whole[victim.path])[2]
+    data = bytearray(whole[victim.path])
+    data[start + 70] ^= 1
+    victim.path.write_bytes(data)
+    if noticed:
+        open_log(path, segment_bytes=900).close(clean=True)
+
+    log = open_log(path, segment_bytes=900, cut_damage=True)
+    assert log.recovered.damage is None
+    assert log.recovered.torn is not None
+    good = len(whole[log.segments[0].path]) + start
+    assert read_all(log) == before[:good]
+    assert log.recovered.torn.bytes == len(before) - good
+    assert (path / f"{victim.base:020}.{start}{layout.TORN}").read_bytes() == bytes(data[start:])
+    for segment, content in list(whole.items())[2:]:
+        assert segment.with_name(segment.stem + ".0" + layout.TORN).read_bytes() == content
+    assert append(log, b"goes on") == log.end - 1
+    log.close(clean=True)
+    log = open_log(path, segment_bytes=900, clean=True)
+    assert log.recovered.scanned_from is None
+    assert read_all(log).startswith(before[:good])
+
+
 def test_damage_in_the_first_batch_leaves_an_empty_log_that_takes_nothing(path: Path) -> None:
     whole, _, log = damaged(path, 0)
     assert (log.start, log.end) == (0, 0)

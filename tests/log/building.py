@@ -43,6 +43,7 @@ def open_log(
     index_max_bytes: int = 10 << 20,
     sync_rolls: bool = False,
     segment_jitter_ms: int = 0,
+    cut_damage: bool = False,
     cleanup: Cleanup | None = None,
 ) -> Log:
     settings = LogSettings(
@@ -52,6 +53,7 @@ def open_log(
         index_max_bytes=index_max_bytes,
         sync_rolls=sync_rolls,
         segment_jitter_ms=segment_jitter_ms,
+        cut_damage=cut_damage,
         cleanup=cleanup or Cleanup(),
     )
     return Log.open(
