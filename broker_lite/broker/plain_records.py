@@ -24,14 +24,20 @@ def plain_records(data: bytes, pos: int, base: int, count: int) -> Iterator[Line
     for _ in range(count):
         size, pos = data[pos], pos + 1
         if size > 127:
-            size, pos = read_unsigned_varint(data, pos - 1)
+            if (high := data[pos]) < 128:
+                size, pos = size & 127 | high << 7, pos + 1
+            else:
+                size, pos = read_unsigned_varint(data, pos - 1)
         stop = pos + (size >> 1)
         pos += 2
         if data[pos - 1]:
             _, pos = read_varlong(data, pos - 1)
         delta, pos = data[pos], pos + 1
         if delta > 127:
-            delta, pos = read_unsigned_varint(data, pos - 1)
+            if (high := data[pos]) < 128:
+                delta, pos = delta & 127 | high << 7, pos + 1
+            else:
+                delta, pos = read_unsigned_varint(data, pos - 1)
         length, pos = data[pos], pos + 1
         if length > 127:
             length, pos = read_unsigned_varint(data, pos - 1)
