@@ -6,7 +6,7 @@ Versions
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 
 from broker_lite.apis.registry import Context, serves
@@ -29,6 +29,11 @@ class Match(IntEnum):
 
 
 Test = Callable[[str | None], bool]
+Limit = tuple[str, float]
+
+_UP_TO_THREE = ("consumer_byte_rate", "controller_mutation_rate", "request_percentage", "producer_byte_rate")
+_FOUR = ("producer_byte_rate", "consumer_byte_rate", "controller_mutation_rate", "request_percentage")
+"""The order in which Kafka tells the limits of one entity: that of a hash table of their number.  Clients keep it."""
 
 
 def _refused(ctx: Context, req: DescribeClientQuotasRequest, error: BrokerError) -> DescribeClientQuotasResponse:
@@ -49,12 +54,17 @@ def describe_client_quotas(ctx: Context, req: DescribeClientQuotasRequest) -> De
     entries = [
         EntryData(
             entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-            values=[ValueData(key=key, value=limit) for key, limit in sorted(limits.items())],
+            values=[ValueData(key=key, value=limit) for key, limit in sorted(limits.items(), key=_place(limits))],
         )
         for entity, limits in ctx.broker.quotas
         if _fits(entity, tests, strict=req.strict)
     ]
     return DescribeClientQuotasResponse(error_message="", entries=entries)
+
+
+def _place(limits: Mapping[str, float]) -> Callable[[Limit], tuple[int, str]]:
+    order = _UP_TO_THREE if len(limits) < len(_FOUR) else _FOUR
+    return lambda limit: (order.index(limit[0]) if limit[0] in order else len(order), limit[0])
 
 
 def _check_kind(kind: str, seen: dict[str, Test]) -> None:

@@ -170,6 +170,24 @@ async def test_limits_are_kept_and_found_by_filter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "order",
+    [
+        ["consumer_byte_rate", "request_percentage", "producer_byte_rate"],
+        ["consumer_byte_rate", "controller_mutation_rate", "producer_byte_rate"],
+        ["request_percentage", "producer_byte_rate"],
+        ["producer_byte_rate", "consumer_byte_rate", "controller_mutation_rate", "request_percentage"],
+    ],
+)
+async def test_the_limits_of_one_entity_come_in_the_order_in_which_kafka_tells_them(
+    talk: Talk, order: list[str]
+) -> None:
+    await alter_quota(talk, {"user": "bob"}, dict.fromkeys(sorted(order), 5.0))
+    found = await quotas(talk, ("user", 0, "bob"))
+    assert isinstance(found, list)
+    assert [list(limits) for _, limits in found] == [order]
+
+
+@pytest.mark.parametrize(
     ("names", "limits", "text"),
     [
         ({"user": "b"}, {"nope": 1.0}, "Invalid configuration key nope"),
