@@ -15,12 +15,13 @@ from typing import TypeVar
 import numpy as np
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from broker_lite.client.admin import describe_configs
 from broker_lite.client.client import EARLIEST, LATEST, Client
 from broker_lite.client.connection import Unreachable
 from broker_lite.client.consume import Aborted as AbortedAhead
-from broker_lite.client.topics import create_topic, list_topics, own_configs
+from broker_lite.client.topics import create_topic, list_topics
 from broker_lite.client.views import TopicView, parse_bootstrap, refused
-from broker_lite.errors import BrokerError, ErrorCode
+from broker_lite.errors import BrokerError, ErrorCode, UnsupportedVersion
 from broker_lite.ids import TopicPartition
 from broker_lite.pipeline.entry import Entry
 from broker_lite.pipeline.errors import DataLost, NotThere, PipelineError
@@ -134,7 +135,15 @@ class Remote:
         return found if found >= 0 else None
 
     def configs(self, topic: str) -> dict[str, str] | None:
-        return self.ask(lambda client: own_configs(client, topic))
+        """What holds for the topic, set on it or on its broker; None if the broker does not tell settings."""
+
+        async def told(client: Client) -> dict[str, str] | None:
+            try:
+                return {one.name: one.value or "" for one in await describe_configs(client, "topic", topic)}
+            except UnsupportedVersion:
+                return None
+
+        return self.ask(told)
 
     def create(self, topic: str, partitions: int) -> None:
         self.ask(lambda client: create_topic(client, topic, partitions=partitions))

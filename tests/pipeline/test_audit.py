@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,8 +16,11 @@ from broker_lite.pipeline import telling
 from broker_lite.pipeline.audit import Report, audit
 from broker_lite.pipeline.looking import look
 from broker_lite.pipeline.options import read_options
+from broker_lite.pipeline.remote import Remote
+from broker_lite.pipeline.scan import scan
 from broker_lite.records.build import sealed
-from tests.pipeline import folders
+from tests.conftest import BrokerFactory
+from tests.pipeline import filling, folders
 from tests.pipeline.folders import Written
 
 Found = set[tuple[str, str, int | None]]
@@ -196,6 +200,34 @@ def test_gaps_in_a_compacted_topic_are_meant(tmp_path: Path) -> None:
     folders.finish(tmp_path, [log])
     assert not audited(tmp_path, compacted=["orders"]).findings
     assert not audited(tmp_path).sound
+
+
+@pytest.mark.slow
+def test_whether_a_gap_is_a_fault_is_known_from_the_brokers_journal_and_from_the_broker(
+    broker_process: BrokerFactory,
+) -> None:
+    broker = broker_process("--set", "log.cleanup.policy=compact")
+    policies = {"kept": "delete", "compacted": "compact", "both": "compact,delete"}
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for topic, policy in policies.items():
+        filling.create(broker.bootstrap, topic, partitions=1, **{"cleanup.policy": policy})
+        for letter in "abc":
+            producer.produce(topic, letter, letter)
+            assert producer.flush(30) == 0
+        filling.wait_for_checkpoint(broker.data, broker.bootstrap, topic, 1)
+    wire = {"bootstrap": broker.bootstrap, "subscribe": ",".join(policies)}
+    report = audit(read_options(wire, streaming=False), lambda tasks: map(look, tasks))
+    assert (len(report.partitions), report.findings) == (3, [])
+    with Remote(broker.bootstrap) as remote:
+        remote.create("unsaid", 1)
+        told = {topic: (remote.configs(topic) or {})["cleanup.policy"] for topic in (*policies, "unsaid")}
+    assert told == policies | {"unsaid": "compact"}
+    broker.stop()
+    for topic in policies:
+        (log,) = (broker.data / f"{topic}-0").glob("*.log")
+        found = scan(log.read_bytes(), log.name)
+        log.write_bytes(bytes(found.bytes_of(0)) + bytes(found.bytes_of(2)))
+    assert {(one.topic, one.kind, one.weight) for one in audited(broker.data).findings} == {("kept", "gap", "fault")}
 
 
 @pytest.mark.parametrize("tasks", TASKS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import BrokerFactory
 from tests.pipeline import filling
 from tests.support.broker import BrokerProcess
 from tests.support.waiting import until
@@ -85,3 +86,28 @@ def test_micro_batches_follow_what_is_written(
     finally:
         query.stop()
     assert sorted(seen) == [(part, offset) for part in (0, 1) for offset in range(100)]
+
+
+def test_a_stream_outlives_a_broker_that_goes_away_and_comes_back(
+    spark: SparkSession, broker_process: BrokerFactory, tmp_path: Path
+) -> None:
+    broker = broker_process()
+    filling.create(broker.bootstrap, "kept")
+    out = str(tmp_path / "out")
+    writer = stream(spark, "broker_lite", broker, "kept").writeStream.format("parquet")
+    writer = writer.option("checkpointLocation", f"{out}-checkpoint").trigger(processingTime="200 milliseconds")
+    query = writer.start(out)
+
+    def rows() -> list[tuple[int, int]]:
+        found = spark.read.schema("partition INT, offset BIGINT").parquet(out).collect()
+        return sorted((row.partition, row.offset) for row in found)
+
+    try:
+        for round_ in (1, 2):
+            filling.fill(broker.bootstrap, "kept", count=50)
+            until(lambda: len(rows()) >= 100 * round_ or not query.isActive, within=90, what="the rows")  # noqa: B023
+            broker.restart(kill=True)
+        assert query.isActive, query.exception()
+    finally:
+        query.stop()
+    assert rows() == [(part, offset) for part in (0, 1) for offset in range(100)]
