@@ -33,7 +33,7 @@ from broker_lite.errors import (
     PolicyViolation,
     refusal,
 )
-from broker_lite.ids import TopicId, new_topic_id
+from broker_lite.ids import NO_TOPIC_ID, TopicId, new_topic_id
 from broker_lite.wire.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -63,7 +63,8 @@ def create_topics(ctx: Context, req: CreateTopicsRequest) -> CreateTopicsRespons
         except BrokerError as error:
             results[asked.name] = _refused(asked.name, error)
         else:
-            results[new.name] = _result(new.name, new_topic_id(), new.partitions, _shown(ctx, settings, shown))
+            topic_id = new_topic_id() if req.validate_only else NO_TOPIC_ID  # it gets its own below
+            results[new.name] = _result(new.name, topic_id, new.partitions, _shown(ctx, settings, shown))
             wanted[folded(new.name)] = new
     if wanted and not req.validate_only:
         _create(ctx, list(wanted.values()), results)

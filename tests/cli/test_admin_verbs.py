@@ -31,7 +31,8 @@ def topic() -> str:
 
 def test_configuration_is_changed_and_shown(broker: BrokerProcess, topic: str) -> None:
     said(broker, "topics", "create", topic)
-    assert said(broker, "configs", "describe", "topic", topic) == ""
+    first = said(broker, "configs", "describe", "topic", topic).splitlines()
+    assert [line.split()[0] for line in first] == ["KEY", "min.insync.replicas"]  # as in Kafka, set for all brokers
     done = said(
         broker, "configs", "alter", "topic", topic, "--set", "retention.ms=5", "--append", "cleanup.policy=compact"
     )
@@ -39,6 +40,7 @@ def test_configuration_is_changed_and_shown(broker: BrokerProcess, topic: str) -
     found = json.loads(said(broker, "configs", "describe", "topic", topic, "--json"))
     assert {one["name"]: (one["value"], one["source"]) for one in found} == {
         "cleanup.policy": ("delete,compact", "topic"),
+        "min.insync.replicas": ("1", "all brokers"),
         "retention.ms": ("5", "topic"),
     }
     said(broker, "configs", "alter", "topic", topic, "--delete", "retention.ms", "--subtract", "cleanup.policy=delete")
