@@ -26,6 +26,7 @@ import shutil
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from broker_lite.log.memory_disk import MemoryDisk as MemoryDisk
@@ -38,6 +39,7 @@ _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 _READ = os.O_RDONLY | _FLAGS
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | _FLAGS
 _fdatasync = getattr(os, "fdatasync", os.fsync)
+_fadvise = getattr(os, "posix_fadvise", None)
 COPY_CHUNK = 1 << 20
 _SMALL = 1 << 16
 
@@ -117,6 +119,11 @@ class RealFile:
             parts.append(data)
             got += len(data)
         return b"".join(parts)
+
+    def expect(self, position: int, count: int) -> None:
+        if self._fd >= 0 and _fadvise is not None:
+            with suppress(OSError):
+                _fadvise(self._fd, position, count, os.POSIX_FADV_WILLNEED)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor(), size)

@@ -43,6 +43,9 @@ class FaultyFile:
     def pread(self, position: int, count: int) -> bytes:
         return self._file.pread(position, count)
 
+    def expect(self, position: int, count: int) -> None:
+        self._file.expect(position, count)
+
     def truncate(self, size: int) -> None:
         self._disk.before("truncate")
         self._file.truncate(size)

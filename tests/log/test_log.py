@@ -8,7 +8,7 @@ import pytest
 
 from broker_lite.errors import OffsetOutOfRange, RecordListTooLarge
 from broker_lite.ids import Offset
-from broker_lite.log.disk import Disk, MemoryDisk, RealDisk
+from broker_lite.log.disk import Disk, MemoryDisk, RealDisk, RealFile
 from broker_lite.log.log import Log, LogSettings
 from broker_lite.records.batch import walk
 from tests.log.building import NOW, append, bases, batch, fill, open_log, read_all, read_bytes
@@ -217,3 +217,17 @@ def test_a_flush_moves_the_recovery_point_to_the_end(log: Log) -> None:
     log.flush()
     assert log.recovery_point == log.end
     assert log.unflushed() is None
+
+
+def test_whoever_reads_much_finds_the_next_stretch_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected: list[tuple[int, int]] = []
+    monkeypatch.setattr(RealFile, "expect", lambda file, position, count: expected.append((position, count)))
+    log = open_log(tmp_path / "t-0")
+    for _ in range(40):
+        append(log, bytes(100_000))
+    size = log.size_bytes // 40
+    read_bytes(log, 0, max_bytes=3 * size)
+    assert expected == [(3 * size, 1 << 20)]
+    read_bytes(log, 0, max_bytes=size)
+    read_bytes(log, 35, max_bytes=3 * size)
+    assert len(expected) == 1, "a small read, or one near the end, is no sign of more"
