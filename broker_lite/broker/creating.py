@@ -2,8 +2,8 @@
 
 A real broker hands the wish to its controller and says that there is no such topic; whoever asks again finds it. Some
 clients count on that: one that asks a second time while it joins its group, and then watches for partitions to appear,
-must not find them there already, or it would never see a change (segmentio/kafka-go). The moment is short, because
-everybody else asks again after 100 ms.
+must not find them there already, or it would never see a change (segmentio/kafka-go). The moment is just shorter than
+the 100 ms, give or take a fifth, after which everybody else asks again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from broker_lite.logs import get_logger
 
 log = get_logger(__name__)
 
-A_MOMENT = 0.05
+A_MOMENT = 0.08
 """Seconds; a controller takes about as long."""
 MOST_TOPICS = 10_000
 """Beyond these a topic has to be created on purpose."""
