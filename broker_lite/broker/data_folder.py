@@ -102,6 +102,8 @@ class DataFolder:
     def _state_of(self, partitions: Iterable[Partition]) -> _State:
         state = _State(next(self._numbers))
         for partition in partitions:
+            if partition.log.missing:
+                continue
             for offsets, offset in zip(state.columns, partition.checkpoint_state(), strict=True):
                 offsets[partition.tp] = offset
         return state

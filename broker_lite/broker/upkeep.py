@@ -27,6 +27,8 @@ CHECKPOINT_EVERY = 1.0
 """Seconds."""
 PARTITIONS_A_TICK = 200
 """So that ten thousand partitions are looked after in a minute and no tick holds up the loop."""
+PARTITIONS_A_CHECKPOINT = 5_000
+"""For so many more, checkpoints are a second further apart: they are a line for each, and Kafka takes a minute."""
 FILES_A_TICK = 20
 """To remove, of one partition: giving back a gigabyte takes a while."""
 
@@ -35,6 +37,7 @@ class Upkeep:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._next = 0
+        self._checkpoint_in = 0
         self.time = SteadyTime(broker.clock)
         self.sealed = SealedSync(broker.settling.settled)
         self.retention = Retention(broker, self.time)
@@ -62,9 +65,12 @@ class Upkeep:
         for partition in partitions[begin : self._next]:
             self._look_after(partition, now_ms)
         self.retention.tick()
+        self._checkpoint_in -= 1
+        if self._checkpoint_in > 0 or broker.folder.busy:
+            return
+        self._checkpoint_in = len(partitions) // PARTITIONS_A_CHECKPOINT
         try:
-            if not broker.folder.busy:
-                broker.folder.checkpoint(partitions, sync=False)
+            broker.folder.checkpoint(partitions, sync=False)
         except OSError as error:
             log.error("checkpoint.failed", reason=str(error))
 
