@@ -76,3 +76,15 @@ class Bench:
                 finally:
                     broker.stop()
                     discard(broker.folder)
+
+    def ours_alone(self, what: str) -> Iterator[BrokerLite]:
+        """In each round ours, started on a fresh folder: for what is judged by itself."""
+        for number in range(self.rounds):
+            self.say(f"round {number + 1} of {self.rounds}: {what}")
+            broker = BrokerLite(self.folder / str(time.monotonic_ns()))
+            broker.start()
+            try:
+                yield broker
+            finally:
+                broker.stop()
+                discard(broker.folder)

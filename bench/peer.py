@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench.measures import OURS, THEIRS
 from tests.support import kafka_tools
 
 START_SECONDS = 60.0
@@ -73,16 +74,53 @@ def end(process: subprocess.Popen[bytes], *, kill: bool) -> None:
         process.wait()
 
 
-class ApacheKafka:
+class Contender:
+    """A broker of the bench: a process on a free port of the loopback, with a folder of its own."""
+
+    name = ""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """What is not part of a start."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def start(self) -> None:
+        """Return as soon as its port takes connections."""
+        self.prepare()
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_for_port(self.port, self.process)
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            end(self.process, kill=False)
+
+
+class ApacheKafka(Contender):
     """One node that is broker and controller; the port is kept over restarts."""
 
-    name = "Apache Kafka"
+    name = THEIRS
 
     def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.properties = dict(properties or {})
-        self.port, self.controller = free_port(), free_port()
-        self.process: subprocess.Popen[bytes] | None = None
+        self.controller = free_port()
 
     def __enter__(self) -> ApacheKafka:
         self.start()
@@ -92,15 +130,6 @@ class ApacheKafka:
         if self.process is not None:
             end(self.process, kill=True)
 
-    @property
-    def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        assert self.process is not None
-        return self.process.pid
-
     def describe(self) -> str:
         return f"Apache Kafka {kafka_tools.VERSION}"
 
@@ -108,9 +137,12 @@ class ApacheKafka:
         quiet = f"-Dlog4j2.configurationFile={kafka_tools.HOME / 'log4j2.properties'}"
         return ["java", HEAP, quiet, "-cp", f"{kafka_tools.jars()}/*"]
 
+    def command(self) -> list[str]:
+        return [*self._java(), "kafka.Kafka", str(self.folder / "server.properties")]
+
     def prepare(self) -> None:
-        """Write the settings and format the folder, which is not part of a start."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Write the settings and format the folder."""
+        super().prepare()
         data, settings = self.folder / "data", self.folder / "server.properties"
         given = PROPERTIES.format(port=self.port, controller=self.controller, data=data)
         settings.write_text(given + "".join(f"{key}={value}\n" for key, value in self.properties.items()))
@@ -118,57 +150,24 @@ class ApacheKafka:
             arguments = ["kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(settings)]
             subprocess.run([*self._java(), *arguments], check=True, capture_output=True)
 
-    def start(self) -> None:
-        self.prepare()
-        with (self.folder / "log").open("ab") as log:
-            command = [*self._java(), "kafka.Kafka", str(self.folder / "server.properties")]
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        wait_for_port(self.port, self.process)
-
-    def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            end(self.process, kill=False)
-
     def restart(self, *, kill: bool) -> None:
         assert self.process is not None
         end(self.process, kill=kill)
         self.start()
 
 
-class BrokerLite:
+class BrokerLite(Contender):
     """Ours, as a user starts it."""
 
-    name = "broker-lite"
+    name = OURS
 
     def __init__(self, folder: Path, *arguments: str) -> None:
-        self.folder = folder
-        self.port = free_port()
+        super().__init__(folder)
         self.arguments = arguments
-        self.process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        assert self.process is not None
-        return self.process.pid
-
-    def prepare(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-
-    def start(self) -> None:
-        self.prepare()
+    def command(self) -> list[str]:
         places = ["--listen", self.bootstrap, "--data", str(self.folder / "data")]
-        with (self.folder / "log").open("ab") as log:
-            command = [sys.executable, "-m", "broker_lite", "serve", *places, *self.arguments]
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        wait_for_port(self.port, self.process)
-
-    def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            end(self.process, kill=False)
+        return [sys.executable, "-m", "broker_lite", "serve", *places, *self.arguments]
 
 
 def resident_mib(pid: int) -> float:

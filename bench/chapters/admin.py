@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.chapter import Bench, Broker
 from bench.measures import Measure
-from bench.peer import BrokerLite, discard, resident_mib
+from bench.peer import BrokerLite, resident_mib
 from bench.raw import CREATE_TOPICS, PRODUCE, Connection, frame, string
 from broker_lite.records.build import NewRecord, build_batch
 
@@ -43,15 +43,8 @@ def run(bench: Bench) -> None:
     many, few = (100, 20) if bench.quick else (1_000, 100)
     for broker in bench.contenders():
         _both(bench, broker, many, few)
-    for number in range(bench.rounds):
-        bench.say(f"round {number + 1} of {bench.rounds}: a large catalogue")
-        ours = BrokerLite(bench.folder / f"catalogue-{number}")
-        ours.start()
-        try:
-            _large(bench, ours, 500 if bench.quick else 10_000)
-        finally:
-            ours.stop()
-            discard(ours.folder)
+    for ours in bench.ours_alone("a large catalogue"):
+        _large(bench, ours, 500 if bench.quick else 10_000)
 
 
 def _both(bench: Bench, broker: Broker, many: int, few: int) -> None:

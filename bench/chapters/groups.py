@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, Producer
 from bench.chapter import Bench, Broker
 from bench.measures import Measure
 from bench.members import Gathering, Wire, classic_member, consumer_member
-from bench.peer import BrokerLite, discard, resident_mib
+from bench.peer import BrokerLite, resident_mib
 from bench.raw import OFFSET_COMMIT, OFFSET_FETCH, Connection, create_topic, frame, string
 from bench.small import wake_coordinator
 
@@ -50,15 +50,8 @@ def run(bench: Bench) -> None:
         bench.note(CONSUMER, broker.name, asyncio.run(_settle(broker, "consumer", members, consumer_member)))
     for broker in bench.contenders(theirs={"group.initial.rebalance.delay.ms": "3000"}):
         bench.note(REBALANCE, broker.name, _two_consumers(broker))
-    for number in range(bench.rounds):
-        bench.say(f"round {number + 1} of {bench.rounds}: a start with many offsets")
-        ours = BrokerLite(bench.folder / f"offsets-{number}")
-        ours.start()
-        try:
-            _replay(bench, ours, 10 if bench.quick else 1_000)
-        finally:
-            ours.stop()
-            discard(ours.folder)
+    for ours in bench.ours_alone("a start with many offsets"):
+        _replay(bench, ours, 10 if bench.quick else 1_000)
 
 
 def _warm_up(broker: Broker) -> None:
