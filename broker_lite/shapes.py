@@ -30,10 +30,6 @@ class Slot(NamedTuple):
     default: object = MISSING
     factory: Callable[[], object] | None = None
 
-    @property
-    def optional(self) -> bool:
-        return self.factory is not None or self.default is not MISSING
-
 
 class _Factory(NamedTuple):
     make: Callable[[], object]
@@ -59,7 +55,7 @@ def dataclass(
     def declare(cls: type[T]) -> type[T]:
         said = vars(cls)
         made = [_slot(name, said.get(name, MISSING)) for name in said.get("__annotations__", ())]
-        extra: dict[str, object] = {"__repr__": _repr}
+        extra: dict[str, object] = {}
         if eq:
             extra |= {"__eq__": _eq, "__hash__": _hash if frozen else None}
         if frozen:
@@ -93,6 +89,7 @@ def rebuilt(
         type.__setattr__(made, "__init__", init)
         init(self, *values, **named)
 
+    extra = {"__repr__": _repr, **extra}
     body |= {name: value for name, value in extra.items() if name not in cls.__dict__ or name == "__hash__"}
     body |= {"__slots__": names, "__shape__": tuple(slots), "__init__": first}
     body["__match_args__"] = () if kw_only else names

@@ -167,7 +167,7 @@ def _declare(cls: type[T], spec: MessageSpec | None) -> type[T]:
         one = fields[name] = told if isinstance(told, FieldSpec) else FieldSpec(told)
         if is_struct(type(one.default)):
             one.default = _frozen(one.default)
-    extra: dict[str, object] = {"__fields__": fields, "__repr__": _repr, "__eq__": _eq, "__hash__": None}
+    extra: dict[str, object] = {"__fields__": fields, "__eq__": _eq, "__hash__": None}
     if spec is not None:
         extra["__message__"] = spec
     return rebuilt(cls, [_slot(name, one.default) for name, one in fields.items()], extra, kw_only=True)
@@ -176,11 +176,6 @@ def _declare(cls: type[T], spec: MessageSpec | None) -> type[T]:
 def _slot(name: str, default: object) -> Slot:
     """A list is a default that each message has for itself."""
     return Slot(name, factory=list) if isinstance(default, list) else Slot(name, default)
-
-
-def _repr(self: object) -> str:
-    values = ", ".join(f"{name}={getattr(self, name)!r}" for name in fields_of(type(self)))
-    return f"{type(self).__name__}({values})"
 
 
 def _eq(self: object, other: object) -> bool:
