@@ -16,7 +16,6 @@ import kafka
 import kafka.errors
 import pytest
 
-from broker_lite.cli import certs
 from tests.support.broker import BrokerProcess
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
@@ -25,13 +24,6 @@ LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 WAYS = [(one, None) for one in LISTENERS[:2]] + [(one, how) for one in LISTENERS[2:] for how in MECHANISMS]
 WAYS_WITH_PASSWORD = [way for way in WAYS if way[1]]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("certs")
-    certs.make(made, ["localhost", "127.0.0.1"], client="alice")
-    return made
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from broker_lite.cli import certs
 from tests.cli.test_protected import LISTENERS, MECHANISMS, WAYS, behind_everything
 from tests.clients import build
 from tests.security.drivers import DRIVERS, Driver, Refused
@@ -56,14 +55,6 @@ NOT_TRUSTED = {
     "kafkajs": "self-signed certificate",
     "java": "SslAuthenticationException",
 }
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("certs")
-    certs.make(made, ["localhost", "127.0.0.1"], client="alice")
-    certs.make(made / "strange", ["localhost", "127.0.0.1"], client="alice")
-    return made
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ import kafka.errors
 import pytest
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from broker_lite.cli import certs
 from tests.cli.test_protected import behind_everything
 from tests.security.test_languages import token
 from tests.support.broker import BrokerProcess
@@ -26,14 +25,6 @@ from tests.support.broker import BrokerProcess
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
 
 WITH_TOKENS = pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("certs")
-    certs.make(made, ["localhost", "127.0.0.1"], client="alice")
-    certs.make(made / "strange", ["localhost", "127.0.0.1"], client="alice")
-    return made
 
 
 @pytest.fixture(scope="module")
