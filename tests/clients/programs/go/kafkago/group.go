@@ -74,19 +74,6 @@ func (m *member) drain(ctx context.Context, bootstrap, topic string, given kafka
 	}
 }
 
-func (m *member) take(count int) []protocol.Record {
-	records, over := []protocol.Record{}, time.After(protocol.ReadTime)
-	for len(records) < count {
-		select {
-		case record := <-m.records:
-			records = append(records, record)
-		case <-over:
-			return records
-		}
-	}
-	return records
-}
-
 func (m *member) assigned() []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,7 +32,7 @@ func answer(q *protocol.Question) (any, error) {
 	case "join":
 		return nil, join(q)
 	case "take":
-		return members[q.Member].take(q.Count), nil
+		return protocol.Take(members[q.Member].records, q.Count), nil
 	case "assigned":
 		return members[q.Member].assigned(), nil
 	case "commit":

@@ -55,6 +55,20 @@ type Question struct {
 	Commit          bool              `json:"commit"`
 }
 
+// Take waits for that many records, and gives back what it has when the time to read is over.
+func Take(from <-chan Record, count int) []Record {
+	records, over := []Record{}, time.After(ReadTime)
+	for len(records) < count {
+		select {
+		case record := <-from:
+			records = append(records, record)
+		case <-over:
+			return records
+		}
+	}
+	return records
+}
+
 // Bytes gives back what a record field holds; nil stays nil, empty stays empty.
 func Bytes(field *[]byte) []byte {
 	if field == nil {

@@ -84,19 +84,6 @@ func (m *member) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.
 	}
 }
 
-func (m *member) take(count int) []protocol.Record {
-	records, over := []protocol.Record{}, time.After(protocol.ReadTime)
-	for len(records) < count {
-		select {
-		case record := <-m.records:
-			records = append(records, record)
-		case <-over:
-			return records
-		}
-	}
-	return records
-}
-
 func (m *member) assigned() []int32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
