@@ -1,7 +1,7 @@
 """One client's connection: bytes in, one request at a time, replies in order.
 
-This is the only file that knows asyncio; everywhere else waiting is anyio's. What comes is kept by `Inbox`, what
-goes by `Outbox`; here is who goes first.
+This file and `entrance.py` know asyncio; everywhere else waiting is anyio's. What comes is kept by `Inbox`, what goes
+by `Outbox`; here is who goes first.
 
 One at a time. `answer` gives the reply at once or something to wait for. A frame belongs to its request for good:
 one that came whole is copied out of the shared buffer (1 µs for 16 KiB, the request itself is 10 µs and more), one
@@ -32,7 +32,6 @@ Ten thousand idle connections take 31 MiB. A connection that comes, asks once an
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Coroutine
 
 import anyio
@@ -418,27 +417,3 @@ def peer_name(facts: ConnectionFacts) -> str:
 def _printable(text: str) -> str:
     """What a stranger wrote, safe for a terminal and not too long."""
     return text[:200].encode("unicode_escape").decode("ascii")
-
-
-async def accept(listening: socket.socket) -> socket.socket:
-    """The next client of a listening socket."""
-    client, _ = await asyncio.get_running_loop().sock_accept(listening)
-    return client
-
-
-async def adopt(client: socket.socket, connection: Connection, tls: Tls | None = None) -> None:
-    """From here on the loop drives the connection, which owns the socket. With TLS, after a handshake that may fail."""
-    loop = asyncio.get_running_loop()
-    if tls is None:
-        await loop.connect_accepted_socket(lambda: connection, client)
-    else:
-        from broker_lite.server.farewell import Farewell
-
-        farewell = Farewell(client)
-        farewell.begin()
-        try:
-            await loop.connect_accepted_socket(
-                lambda: connection, client, ssl=tls.context, ssl_handshake_timeout=tls.handshake_seconds
-            )
-        finally:
-            loop.call_later(LAST_WORDS if farewell.said else 0, farewell.end)

@@ -4,8 +4,9 @@
 outs, and the requests that wait. Stopping is four steps: accept nobody, let requests in progress finish for the
 grace, cut off who is still there, return.
 
-We accept one by one with our own loop instead of the event loop's server, because Kafka's `max.connections` leaves
-further clients in the kernel's queue, and because running out of file descriptors must neither spin nor stop us.
+We accept ourselves instead of leaving it to the event loop's server, because Kafka's `max.connections` leaves further
+clients in the kernel's queue, and because running out of file descriptors must neither spin nor stop us. Whoever stands
+in the queue is let in by the same callback: one by one, each would wait for several turns of the loop.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from broker_lite.apis.registry import ConnectionFacts
 from broker_lite.clock import Clock
 from broker_lite.errors import StartRefused
 from broker_lite.logs import get_logger
-from broker_lite.server.connection import Connection, Shared, accept, adopt, peer_name
+from broker_lite.server.connection import Connection, Shared, peer_name
+from broker_lite.server.entrance import adopt, arrivals, in_background
 from broker_lite.server.limits import Budget, Doors, Limits, raise_open_files
 from broker_lite.server.sasl import Answerer, Gate, SaslRules
 from broker_lite.server.tls import Tls, mistake
@@ -31,6 +33,8 @@ from broker_lite.shapes import dataclass, replace
 BACKLOG = 1024
 SWEEP_EVERY = 1.0
 RETRY_ACCEPT_AFTER = 1.0
+AT_ONCE = 32
+"""Clients that are let in before those who are inside get their turn."""
 _NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _NOT_HERE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _PORT_ZERO_TRIES = 20
@@ -79,6 +83,23 @@ async def serve(
             listening.close()
 
 
+class _Bell:
+    """Heard by everybody who waits for it now. It costs nothing while nobody does."""
+
+    def __init__(self) -> None:
+        self._waited_for: anyio.Event | None = None
+
+    def next(self) -> anyio.Event:
+        if self._waited_for is None:
+            self._waited_for = anyio.Event()
+        return self._waited_for
+
+    def ring(self) -> None:
+        heard, self._waited_for = self._waited_for, None
+        if heard is not None:
+            heard.set()
+
+
 class _Server:
     def __init__(self, answer: Answerer, limits: Limits, clock: Clock, doors: Doors) -> None:
         self._answer = answer
@@ -87,7 +108,9 @@ class _Server:
         self._doors = doors
         doors.on_change = self._look_again
         self._connections: set[Connection] = set()
-        self._someone_left = anyio.Event()
+        self._someone_left = _Bell()
+        self._adopting = 0
+        """Clients who were let in and whom the loop does not drive yet."""
         self._ids = count(1)
         self._shared: Shared
 
@@ -110,6 +133,8 @@ class _Server:
                     doors.cancel_scope.cancel()
                 for _, listening in sockets:
                     listening.close()
+                while self._adopting:
+                    await self._someone_left.next().wait()
                 await self._drain()
             finally:
                 with anyio.CancelScope(shield=True):
@@ -119,32 +144,73 @@ class _Server:
     async def _accept(self, listener: ListenerAddress, listening: socket.socket, doors: anyio.abc.TaskGroup) -> None:
         while True:
             while self._doors.full:
-                await self._someone_left.wait()
+                await self._someone_left.next().wait()
+            no_room = await self._let_in_until_full(listener, listening, doors)
+            if no_room is not None:
+                reason, inside = str(no_room), self._doors.inside
+                log.warning("listener.exhausted", listener=listener.name, reason=reason, inside=inside)
+                await self._clock.wait(self._someone_left.next(), RETRY_ACCEPT_AFTER)
+
+    async def _let_in_until_full(
+        self, listener: ListenerAddress, listening: socket.socket, doors: anyio.abc.TaskGroup
+    ) -> OSError | None:
+        """Clients are let in when the loop says that there are some. Returns when nobody may come for now, with the
+        error if that is because we have no room."""
+        over = anyio.Event()
+        no_room: OSError | None = None
+
+        def come() -> None:
+            nonlocal no_room
             try:
-                client = await accept(listening)
+                self._let_in(listener, listening, doors)
+            except OSError as error:
+                no_room = error
+                over.set()
+            if self._doors.full:
+                over.set()
+
+        with arrivals(listening, come):
+            await over.wait()
+        return no_room
+
+    def _let_in(self, listener: ListenerAddress, listening: socket.socket, doors: anyio.abc.TaskGroup) -> None:
+        """Those who stand in the queue, or some of them. OSError if there is no room for another file."""
+        for _ in range(AT_ONCE):
+            if self._doors.full:
+                return
+            try:
+                client, address = listening.accept()
+            except BlockingIOError:
+                return
             except OSError as error:
                 if error.errno in _NO_ROOM:
-                    log.warning(
-                        "listener.exhausted", listener=listener.name, reason=str(error), inside=self._doors.inside
-                    )
-                    await self._clock.wait(self._someone_left, RETRY_ACCEPT_AFTER)
+                    raise
                 continue  # others are of the client that is gone already
-            wait = self._doors.too_fast(_host(client))
+            client.setblocking(False)
+            peer = _address(address)
+            wait = self._doors.too_fast(peer[0])
             if wait > 0:
-                doors.start_soon(self._turn_away, client, listener.name, wait)
+                doors.start_soon(self._turn_away, client, peer[0], listener.name, wait)
                 continue
-            connection = self._welcome(client, listener)
+            connection = self._welcome(client, peer, listener)
             if connection is None:
                 continue
-            if listener.tls is None:
-                with anyio.CancelScope(shield=True):  # two turns of the loop; half adopted it would be nobody's
-                    await self._adopt(client, connection, None)
-            else:  # a handshake takes its time, and the next client does not wait for it
+            if listener.tls is None:  # two turns of the loop; half adopted it would be nobody's
+                self._adopting += 1
+                in_background(self._adopt_at_once(client, connection))
+            else:  # a handshake takes its time, and the end of the server does not wait for it
                 doors.start_soon(self._adopt, client, connection, listener.tls)
 
-    async def _turn_away(self, client: socket.socket, listener: str, seconds: float) -> None:
+    async def _adopt_at_once(self, client: socket.socket, connection: Connection) -> None:
+        try:
+            await self._adopt(client, connection, None)
+        finally:
+            self._adopting -= 1
+            if not self._adopting:
+                self._look_again()
+
+    async def _turn_away(self, client: socket.socket, host: str, listener: str, seconds: float) -> None:
         """He who comes too fast is kept waiting and then turned away, so that he does not come again at once."""
-        host = _host(client)
         if self._shared.complaints.may_log(host):
             log.info("connection.refused", peer=host, listener=listener, reason="connection_creation_rate")
         self._doors.held += 1
@@ -155,11 +221,9 @@ class _Server:
             self._doors.held -= 1
             client.close()
 
-    def _welcome(self, client: socket.socket, listener: ListenerAddress) -> Connection | None:
+    def _welcome(self, client: socket.socket, peer: tuple[str, int], listener: ListenerAddress) -> Connection | None:
         try:
-            peer, local = _address(client.getpeername()), _address(client.getsockname())
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            local = _address(client.getsockname())
         except OSError:  # gone while it stood in the queue
             client.close()
             return None
@@ -193,8 +257,7 @@ class _Server:
         self._look_again()
 
     def _look_again(self) -> None:
-        self._someone_left.set()
-        self._someone_left = anyio.Event()
+        self._someone_left.ring()
 
     async def _sweep(self) -> None:
         never = anyio.Event()
@@ -214,7 +277,7 @@ class _Server:
             connection.leave()
         over = self._clock.monotonic() + self._limits.shutdown_grace_ms / 1000
         while self._connections and self._clock.monotonic() < over:
-            await self._clock.wait(self._someone_left, over - self._clock.monotonic())
+            await self._clock.wait(self._someone_left.next(), over - self._clock.monotonic())
 
     async def _cut_off(self) -> None:
         if self._connections:
@@ -222,7 +285,7 @@ class _Server:
         for connection in list(self._connections):
             connection.abort()
         while self._connections:
-            await self._someone_left.wait()
+            await self._someone_left.next().wait()
 
 
 def bind(address: ListenerAddress) -> list[socket.socket]:
@@ -272,6 +335,9 @@ def _open(family: int, where: tuple[str | int, ...]) -> socket.socket:
     try:
         one.setblocking(False)
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Whoever is accepted has these from the start, for one call instead of one each.
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if family == socket.AF_INET6:
             one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if where[0] == "::" else 1)
         one.bind(where)
@@ -280,13 +346,6 @@ def _open(family: int, where: tuple[str | int, ...]) -> socket.socket:
         one.close()
         raise
     return one
-
-
-def _host(client: socket.socket) -> str:
-    try:
-        return _address(client.getpeername())[0]
-    except OSError:  # gone while it stood in the queue
-        return ""
 
 
 def _address(name: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:

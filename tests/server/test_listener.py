@@ -310,3 +310,34 @@ def test_stopping_while_clients_come_in_waits_for_none_of_them(run: Run) -> None
         server.client()
     server.begin_stop()
     assert server.stopped.wait(5)
+
+
+def test_a_crowd_that_comes_at_once_is_let_in(run: Run) -> None:
+    server = run()
+    crowd = [server.client() for _ in range(100)]
+    for number, client in enumerate(crowd):
+        client.ask(b"%d" % number)
+    assert [client.hear() for client in crowd] == [b"%d" % number for number in range(100)]
+    for client in crowd:
+        client.close()
+
+
+def test_a_crowd_comes_in_only_up_to_max_connections(run: Run) -> None:
+    server = run(limits=Limits(max_connections=3))
+    crowd = [server.client() for _ in range(10)]
+    for client in crowd:
+        client.ask(b"in")
+    for client in crowd:  # each leaves its place to the next
+        assert client.hear() == b"in"
+        client.close()
+
+
+def test_who_is_accepted_inherits_what_the_listening_socket_was_told() -> None:
+    (listening,) = bind(ListenerAddress("A", "127.0.0.1", 0))
+    client = socket.create_connection(listening.getsockname())
+    listening.setblocking(True)
+    accepted, _ = listening.accept()
+    assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    for one in (accepted, client, listening):
+        one.close()
