@@ -16,6 +16,7 @@ pytest.importorskip("atheris", reason="coverage-guided fuzzing needs the extra `
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(0)]
 
 SECONDS = int(os.environ.get("BROKER_LITE_FUZZ_SECONDS", "15"))
+SEED = int(os.environ.get("BROKER_LITE_FUZZ_SEED", "1"))
 ROOT = Path(__file__).parents[2]
 
 
@@ -25,7 +26,7 @@ def fuzz(name: str, folder: Path, *options: str) -> subprocess.CompletedProcess[
         "-m",
         "tests.fuzz.run",
         name,
-        "-seed=1",
+        f"-seed={SEED}",
         f"-artifact_prefix={folder}/",
         "-rss_limit_mb=1024",
     ]
