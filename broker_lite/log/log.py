@@ -61,6 +61,7 @@ class Log:
         "_offline",
         "_recent",
         "_segments",
+        "_stamped",
         "aborted",
         "disk",
         "end",
@@ -101,6 +102,8 @@ class Log:
         self.missing = opened.missing
         """Nothing was ever written, so there is no folder yet."""
         self._new_files = opened.new
+        self._stamped = -1
+        """The epoch of the last batch appended, which is written down."""
         self._recent: dict[int, int] = {}
         self._before: dict[int, int] = {}
         self._finder = Finder(opened.segments)
@@ -166,13 +169,13 @@ class Log:
             active = self.roll(now_ms)
         position = active.size
         try:
-            if self.epochs.unsaved or leader_epoch > self.epochs.latest:
+            if leader_epoch != self._stamped:
                 self._begin_epoch(leader_epoch, base)
             active.file.append([_STAMP(base, size - LOG_OVERHEAD, leader_epoch), batch.buf[STAMPED:]])
         except OSError as error:
             self._cut_back(error)
         active.note(size, last, batch.max_timestamp)
-        self.end = Offset(last + 1)
+        self.end = Offset(active.next_offset)
         recent = self._recent
         if len(recent) >= _REMEMBERED:
             self._before = recent
@@ -195,8 +198,10 @@ class Log:
     def _begin_epoch(self, epoch: int, base: Offset) -> None:
         """Written down before the first batch that is stamped with it, and synced with it."""
         self.epochs.note(epoch, base)
-        self.epochs.save(sync=False)
-        self._new_files = True
+        if self.epochs.unsaved:
+            self.epochs.save(sync=False)
+            self._new_files = True
+        self._stamped = epoch
 
     def _cut_back(self, error: OSError) -> None:
         """A write failed half way. Always raises."""

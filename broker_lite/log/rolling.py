@@ -24,7 +24,9 @@ def roll_is_due(settings: LogSettings, active: Segment, size: int, last: int, ma
     # Kafka's clock of a segment is the batches' own, unless they have none.
     first = active.first_timestamp
     waited = max_timestamp - first if first >= 0 else now_ms - active.created_ms
-    return waited > settings.roll_ms - jitter(settings, active) or active.index.is_full(settings.index_max_bytes)
+    if waited > settings.roll_ms - jitter(settings, active):
+        return True
+    return active.entry_is_due and active.index.is_full(settings.index_max_bytes)
 
 
 def is_old(settings: LogSettings, active: Segment, now_ms: int) -> bool:

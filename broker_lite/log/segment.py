@@ -22,6 +22,7 @@ _HEADER_BYTES = 64
 
 class Segment:
     __slots__ = (
+        "_entry_at",
         "_first_timestamp",
         "_index",
         "_top",
@@ -32,7 +33,6 @@ class Segment:
         "interval",
         "next_offset",
         "path",
-        "since_entry",
         "size",
     )
 
@@ -50,7 +50,8 @@ class Segment:
         self.created_ms = created_ms
         self.next_offset = base
         """One past the last offset. Of a sealed segment: where the next one begins."""
-        self.since_entry = 0
+        self._entry_at = size
+        """Where the last index entry points."""
         self._index: SegmentIndex | None = None
         self._top: tuple[int, int] | None = None
         self._first_timestamp: int | None = None
@@ -81,19 +82,23 @@ class Segment:
         assert self._index is not None
         return self._index
 
+    @property
+    def entry_is_due(self) -> bool:
+        """Whether the next batch is indexed."""
+        return self.size - self._entry_at > self.interval
+
     def note(self, size: int, last: int, max_timestamp: int) -> None:
         """A batch now lies at the end: index it if an entry is due."""
         top = self.top
         if max_timestamp > top[0]:
             self._top = top = (max_timestamp, last)
-        if self.since_entry > self.interval:
+        if self.size - self._entry_at > self.interval:
             index = self.index
             index.add(last - self.base, self.size)
             index.add_time(top[0], top[1] - self.base)
-            self.since_entry = 0
+            self._entry_at = self.size
         if self._first_timestamp is None and self.size == 0:
             self._first_timestamp = max_timestamp
-        self.since_entry += size
         self.size += size
         self.next_offset = last + 1
 
@@ -279,8 +284,7 @@ class Segment:
             self._top = (-1, self.base)
             self._first_timestamp = None
         self._index = index
-        self.size = position
-        self.since_entry = 0
+        self.size = self._entry_at = position
         self.next_offset = self.base
 
     def adopt(self) -> None:
@@ -293,7 +297,7 @@ class Segment:
         index = self.index
         position = index.positions[entries - 1] if entries else 0
         try:
-            self.size, self.since_entry = position, 0
+            self.size = self._entry_at = position
             for step in steps(self.file, position, size):
                 self.size = step.position
                 self._note_again(step)

@@ -63,6 +63,20 @@ class PartitionSettings:
 class Partition:
     """One partition of a topic, led by this broker."""
 
+    __slots__ = (
+        "_expired_ms",
+        "_old_until",
+        "_snapshot_at",
+        "_state",
+        "_transactions",
+        "leader_epoch",
+        "log",
+        "offsets",
+        "settings",
+        "topic_id",
+        "tp",
+    )
+
     def __init__(
         self, tp: TopicPartition, topic_id: TopicId, log: Log, state: State, settings: PartitionSettings
     ) -> None:
@@ -73,6 +87,7 @@ class Partition:
         self.offsets = Offsets(log.start, log.end)
         self.leader_epoch = LeaderEpoch(max(0, log.epochs.latest))
         self._state = state
+        self._transactions = state.transactions
         self._snapshot_at = -1
         self._expired_ms = 0
         self._old_until: Offset | None = None
@@ -244,7 +259,8 @@ class Partition:
         high = end
         if self.settings.hold_high_until_synced:
             high = max(offsets.high, min(log.recovery_point, end))
-        unstable = self._state.transactions.first_unstable(high)
+        transactions = self._transactions
+        unstable = None if transactions.idle else transactions.first_unstable(high)
         stable = high if unstable is None else max(start, min(high, unstable))
         offsets.move(start=start, stable=stable, high=high, end=end)
 

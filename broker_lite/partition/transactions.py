@@ -25,18 +25,21 @@ class Ended(NamedTuple):
 
 
 class Transactions:
-    __slots__ = ("_decided", "_open")
+    __slots__ = ("_decided", "_open", "idle")
 
     def __init__(self) -> None:
         self._open: OrderedDict[int, int] = OrderedDict()
         """First offset -> producer, oldest first."""
         self._decided: deque[Ended] = deque()
         """Those whose marker the high watermark has not passed, in the order of the markers."""
+        self.idle = True
+        """Neither: nothing holds readers back. Most partitions never see a transaction."""
 
     def __len__(self) -> int:
         return len(self._open)
 
     def begin(self, producer_id: int, first_offset: int) -> None:
+        self.idle = False
         newest = next(reversed(self._open), -1)
         self._open[first_offset] = producer_id
         if first_offset < newest:  # only when loaded from a snapshot, which is in no order
@@ -44,6 +47,7 @@ class Transactions:
 
     def end(self, producer_id: int, first_offset: int, marker_offset: int, *, commit: bool) -> Ended:
         """The marker at `marker_offset` is in the log."""
+        self.idle = False
         self._open.pop(first_offset, None)
         stable_after = next(iter(self._open), marker_offset + 1)
         ended = Ended(producer_id, first_offset, marker_offset, commit, stable_after)
@@ -59,6 +63,7 @@ class Transactions:
             if decided:
                 held = min(ended.first_offset for ended in decided)
                 return min(held, next(iter(self._open), held))
+        self.idle = not self._open
         return next(iter(self._open), None)
 
     def open_since(self) -> dict[int, int]:

@@ -81,3 +81,13 @@ def test_a_log_keeps_them_until_their_segment_is_deleted(tmp_path: Path) -> None
     log.truncate_start(Offset(log.end - 1))
     assert log.aborted.entries == [kept]
     assert len(list((tmp_path / "t-0").glob("*.txnindex"))) == 1
+
+
+def test_after_compaction_and_cuts_the_places_are_those_of_what_is_left(aborted: AbortedIndex) -> None:
+    moved = AbortedTxn(2, 6, 20, 12)
+    aborted.replace(11, 25, [moved])
+    assert aborted.overlapping(11, 13) == [moved, C]
+    aborted.truncate_start(20)
+    assert aborted.overlapping(0, 100) == [moved, C]
+    aborted.truncate_end(30)
+    assert aborted.overlapping(0, 100) == [moved]

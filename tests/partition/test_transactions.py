@@ -62,3 +62,15 @@ def test_snapshots_may_be_loaded_in_any_order() -> None:
 def test_the_four_offsets_never_pass_each_other(wrong: dict[str, int]) -> None:
     with pytest.raises(AssertionError):
         Offsets(Offset(0), Offset(7)).move(**wrong)
+
+
+def test_nothing_is_looked_for_once_no_transaction_holds_readers_back() -> None:
+    open_ = Transactions()
+    assert open_.idle
+    open_.begin(7, 5)
+    assert not open_.idle
+    open_.end(7, 5, 10, commit=True)
+    assert open_.first_unstable(10) == 5
+    assert not open_.idle
+    assert open_.first_unstable(11) is None
+    assert open_.idle
