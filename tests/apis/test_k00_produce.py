@@ -15,7 +15,7 @@ from broker_lite.wire.messages.k00_produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from tests.support.talk import NOW, Talk, talking
+from tests.support.talk import NOW, Talk, bytes_of, talking
 
 
 @pytest.fixture
@@ -118,9 +118,7 @@ async def test_log_append_time_is_told_and_stored(talk: Talk) -> None:
     answer = await talk.produce("l", b"a")
     assert answer.log_append_time_ms == NOW
     fetched = await talk.fetch("l", 0)
-    records = fetched.responses[0].partitions[0].records
-    assert records is not None
-    batch = Batch.at(memoryview(bytes(records)))
+    batch = Batch.at(memoryview(bytes_of(fetched.responses[0].partitions[0])))
     assert batch.is_log_append_time
     assert batch.crc_ok()
 

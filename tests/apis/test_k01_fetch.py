@@ -17,7 +17,7 @@ from broker_lite.wire.messages.k01_fetch import (
     ForgottenTopic,
     PartitionData,
 )
-from tests.support.talk import Talk, talking
+from tests.support.talk import Talk, bytes_of, talking
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def only(response: FetchResponse) -> PartitionData:
 
 
 def offsets(data: PartitionData) -> list[int]:
-    return [batch.base_offset for batch in walk(memoryview(bytes(data.records or b"")))]
+    return [batch.base_offset for batch in walk(memoryview(bytes_of(data)))]
 
 
 @pytest.mark.parametrize("version", range(4, 13))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import struct
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 import pytest
@@ -280,7 +281,12 @@ async def test_tags_in_the_header_are_skipped_and_a_client_without_a_name_is_nam
         await answer(table, talk, struct.pack(">hhih", 12, 4, 1, -1) + b"\xff\xff\xff\xff\x0f" + body)
 
 
-def _error(reply: bytes, kind: type, version: int, flexible_from: int = 4) -> int:
+class Told(Protocol):
+    @property
+    def error_code(self) -> int: ...
+
+
+def _error(reply: bytes, kind: type[Told], version: int, flexible_from: int = 4) -> int:
     response, end = decode(kind, version, memoryview(reply), 9 if version >= flexible_from else 8)
     assert end == len(reply)
-    return int(response.error_code)
+    return response.error_code

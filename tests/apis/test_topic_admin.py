@@ -188,7 +188,7 @@ async def test_a_deleted_topic_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 async def test_a_partition_has_a_folder_when_it_has_a_record(tmp_path: Path) -> None:
-    def folders() -> list[str]:
+    def folders(talk: Talk) -> list[str]:
         return sorted(name for name in talk.broker.folder.disk.list(tmp_path) if name.startswith("a-"))
 
     async with talking(tmp_path, durability=Durability.OS) as talk:
@@ -196,14 +196,14 @@ async def test_a_partition_has_a_folder_when_it_has_a_record(tmp_path: Path) -> 
         for index in range(3):
             assert talk.broker.topics.partition("a", index).offsets.end == 0
             assert talk.broker.topics.partition("a", index).end_offset_for(0) == (0, 0)
-        assert folders() == []
+        assert folders(talk) == []
         await talk.produce("a", b"x", partition=1)
-        assert folders() == ["a-1"]
+        assert folders(talk) == ["a-1"]
     async with talking(tmp_path, durability=Durability.OS) as talk:
         assert [partition.tp.partition for partition in talk.broker.topics.open_partitions()] == [1]
         assert talk.broker.topics.partition("a", 1).leader_epoch == 0
         assert (await talk.produce("a", b"y", partition=2)).base_offset == 0
-        assert folders() == ["a-1", "a-2"]
+        assert folders(talk) == ["a-1", "a-2"]
 
 
 async def test_topics_of_one_request_are_one_entry_in_the_journal(talk: Talk) -> None:

@@ -43,7 +43,7 @@ from broker_lite.wire.messages.k65_describe_transactions import (
     DescribeTransactionsResponse,
 )
 from broker_lite.wire.messages.k66_list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from tests.support.talk import NOW, Talk, talking
+from tests.support.talk import NOW, Talk, bytes_of, talking
 
 
 class Producer:
@@ -124,7 +124,7 @@ async def read(talk: Talk, *, committed: bool, partition: int = 0) -> PartitionD
 
 def ends(data: PartitionData) -> tuple[int, int]:
     """How many batches came, and how many of them are markers."""
-    batches = list(walk(memoryview(bytes(data.records or b""))))
+    batches = list(walk(memoryview(bytes_of(data))))
     return len(batches), sum(batch.is_control for batch in batches)
 
 

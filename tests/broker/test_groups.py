@@ -12,7 +12,7 @@ from broker_lite.broker.groups import java_hash, partition_of
 from broker_lite.clock import ManualClock
 from broker_lite.config.start import Durability
 from broker_lite.coordinator.groups.committing import Commit, Committer
-from broker_lite.coordinator.groups.members import Join, Joined, Sync, Synced
+from broker_lite.coordinator.groups.members import Join, Joined, Member, Sync, Synced
 from broker_lite.coordinator.groups.state import State
 from broker_lite.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, RebalanceInProgress
 from broker_lite.ids import GROUP_OFFSETS_TOPIC, Offset
@@ -86,7 +86,9 @@ async def test_offsets_and_members_survive_a_restart(tmp_path: Path) -> None:
     async with talking(tmp_path, durability=Durability.OS) as talk:
         await settle()
         assert committed(talk) == 42
-        assert talk.broker.groups.of("live").group("live").members["m"].assignment == b"p0"
+        member = talk.broker.groups.of("live").group("live").members["m"]
+        assert isinstance(member, Member)
+        assert member.assignment == b"p0"
         talk.broker.groups.heartbeat("live", "m", None, 1)
 
 
@@ -109,9 +111,8 @@ async def test_what_was_written_is_loaded_in_its_order(tmp_path: Path) -> None:
     """Plain commits, overtaken ones, transactions of either end, and what stands between them."""
     async with talking(tmp_path, durability=Durability.OS, settings={"offsets.topic.num.partitions": "1"}) as talk:
         groups = talk.broker.groups
-        partition = talk.broker.internal_topic(GROUP_OFFSETS_TOPIC) and talk.broker.topics.partition(
-            GROUP_OFFSETS_TOPIC, 0
-        )
+        talk.broker.internal_topic(GROUP_OFFSETS_TOPIC)
+        partition = talk.broker.topics.partition(GROUP_OFFSETS_TOPIC, 0)
         for offset in range(100):
             commit(talk, offset, partition=0)
         for producer, is_commit in ((7, True), (8, False)):

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
-import aiokafka  # type: ignore[import-untyped]
+import aiokafka
 from aiokafka import errors
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic  # type: ignore[import-untyped]
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # type: ignore[import-untyped]
-from aiokafka.structs import ConsumerRecord, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.structs import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
 from tests.clients.client import EARLIEST, LATEST, READ_SECONDS, Client, ClientError, Fenced, Record, Start
 

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 import confluent_kafka as ck
 from confluent_kafka import admin as ckadmin
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
+from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-import kafka  # type: ignore[import-untyped]
+import kafka
 from kafka import errors
-from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient  # type: ignore[import-untyped]
-from kafka.structs import OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
+from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from tests.clients.client import EARLIEST, LATEST, READ_SECONDS, Client, ClientError, Fenced, Record, Start
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from broker_lite.coordinator.decision import Decision, Record, Reply
+from broker_lite.coordinator.groups.classic import ClassicGroup
 from broker_lite.coordinator.groups.committing import Commit, Committer
 from broker_lite.coordinator.groups.coordinator import Groups
 from broker_lite.coordinator.groups.members import Join, Sync
@@ -81,6 +82,12 @@ class Playbook:
         who, answer = self.heard.pop(0)
         assert expected == Expected(who, answer), f"{who} heard {answer}\n  instead of {expected}"
         return self
+
+    def classic(self) -> ClassicGroup:
+        """The group that everybody is in, which is one of the classic protocol."""
+        found = self.groups.group(GROUP)
+        assert isinstance(found, ClassicGroup)
+        return found
 
     def wait(self, seconds: float) -> Playbook:
         """Time goes by, as the coordinator wants to be woken."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from broker_lite.records.build import NewRecord, build_batch
@@ -112,21 +113,18 @@ def until(ask: Callable[[], R | None], good: Callable[[R], bool]) -> None:
         time.sleep(0.02)
 
 
+def is_good(answer: FindCoordinatorResponse | InitProducerIdResponse) -> bool:
+    return answer.error_code == 0
+
+
 def warm_up(wire: Wire) -> None:
     """Kafka makes its internal topics when they are first asked for."""
     for kind in (0, 1):
-        until(
-            lambda kind=kind: wire.ask(
-                "warm", FindCoordinatorRequest(key="x", key_type=kind), 3, FindCoordinatorResponse, note=False
-            ),
-            lambda answer: answer.error_code == 0,
-        )
+        coordinator = FindCoordinatorRequest(key="x", key_type=kind)
+        until(partial(wire.ask, "warm", coordinator, 3, FindCoordinatorResponse, note=False), is_good)
     for name in (None, "warm-1", "warm-2", "warm-3", "warm-4", "warm-5", "warm-6", "warm-7", "warm-8"):
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1000)
-        until(
-            lambda request=request: wire.ask("warm", request, 4, InitProducerIdResponse, note=False),
-            lambda answer: answer.error_code == 0,
-        )
+        until(partial(wire.ask, "warm", request, 4, InitProducerIdResponse, note=False), is_good)
 
 
 def create_topics(wire: Wire, both: dict[int, range]) -> None:
@@ -441,8 +439,8 @@ def cluster(wire: Wire, both: dict[int, range]) -> None:
                     f"kind {kind}", FindCoordinatorRequest(key="g", key_type=kind), version, FindCoordinatorResponse
                 )
             else:
-                request = FindCoordinatorRequest(key_type=kind, coordinator_keys=["g", "h"])
-                wire.ask(f"kind {kind}", request, version, FindCoordinatorResponse)
+                several = FindCoordinatorRequest(key_type=kind, coordinator_keys=["g", "h"])
+                wire.ask(f"kind {kind}", several, version, FindCoordinatorResponse)
 
 
 def topic_partitions(wire: Wire, both: dict[int, range]) -> None:

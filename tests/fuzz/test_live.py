@@ -185,7 +185,7 @@ async def test_a_broker_outlives_hostile_clients(tmp_path: Path) -> None:
             {"bootstrap.servers": broker.bootstrap, "group.id": "check", "auto.offset.reset": "earliest"}
         )
         consumer.assign([confluent_kafka.TopicPartition("side", 0, 0)])
-        read: list[bytes] = []
+        read: list[bytes | None] = []
         while len(read) < len(written):
             found = consumer.consume(1000, 10)
             assert found, f"{len(read)} of {len(written)} records"

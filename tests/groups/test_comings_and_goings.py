@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker_lite.coordinator.schemas import OffsetCommitKey, OffsetCommitValue, read
 from tests.groups.workers import KINDS, Kind, Place, Worker, wait_until

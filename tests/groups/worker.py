@@ -51,8 +51,8 @@ def confluent(bootstrap: str, group: str, topic: str, protocol: str) -> None:
 
 
 def kafka_python(bootstrap: str, group: str, topic: str, protocol: str) -> None:
-    from kafka import KafkaConsumer  # type: ignore[import-untyped]
-    from kafka.errors import KafkaError  # type: ignore[import-untyped]
+    from kafka import KafkaConsumer
+    from kafka.errors import KafkaError
 
     consumer = KafkaConsumer(
         topic,
@@ -78,8 +78,8 @@ def kafka_python(bootstrap: str, group: str, topic: str, protocol: str) -> None:
 
 
 async def aiokafka(bootstrap: str, group: str, topic: str, protocol: str) -> None:
-    from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
-    from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+    from aiokafka import AIOKafkaConsumer
+    from aiokafka.errors import KafkaError
 
     consumer = AIOKafkaConsumer(
         topic,

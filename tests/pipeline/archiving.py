@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar, cast
+from unittest import mock
 
 from broker_lite.pipeline import archive
 from broker_lite.pipeline.options import read_options
@@ -28,11 +29,11 @@ def in_threads(_: object, tasks: Sequence[T], work: Callable[[T], R], *_more: ob
 
 
 def run(data: str, out: str, *, file_bytes: int = 64 << 20, clean: bool = False) -> archive.Summary:
-    archive.run_tasks = in_threads  # type: ignore[assignment]
     options = {"path": data, "kafka.isolation.level": "read_committed"}
     asked = read_options(options, streaming=False)
     nobody = cast("SparkSession", None)
-    return archive.archive(nobody, asked, out, Progress("none", ""), file_bytes=file_bytes, clean=clean)
+    with mock.patch.object(archive, "run_tasks", in_threads):
+        return archive.archive(nobody, asked, out, Progress("none", ""), file_bytes=file_bytes, clean=clean)
 
 
 if __name__ == "__main__":

@@ -64,11 +64,11 @@ def finish(data: Path, partitions: list[Written]) -> Path:
     return data
 
 
-def idempotent(data: Path, topic: str, **how: object) -> Written:
+def idempotent(data: Path, topic: str) -> Written:
     """Six batches of a producer with sequences."""
     made = Written(data, topic)
     for index in range(6):
-        made.add(5, producer=3, sequence=5 * index, **how)
+        made.add(5, producer=3, sequence=5 * index)
     return made
 
 

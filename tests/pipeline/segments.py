@@ -28,12 +28,12 @@ def long_segment(origin: Path, folder: Path, size: int) -> int:
     entries = bytearray()
     with (folder / file_name(0, LOG)).open("wb") as out:
         while position < size:
-            for batch, taken in batches:
+            for whole, taken in batches:
                 if position - indexed > INDEX_EVERY:
                     entries += (offset + taken - 1).to_bytes(4, "big") + position.to_bytes(4, "big")
                     indexed = position
                 out.write(offset.to_bytes(8, "big"))
-                out.write(memoryview(batch)[8:])
+                out.write(memoryview(whole)[8:])
                 offset, position = offset + taken, position + len(batch)
     (folder / file_name(0, INDEX)).write_bytes(entries)
     return offset

@@ -100,7 +100,7 @@ def _every_offset_at_most_once(out: Path) -> None:
     found = _rows(out)
     assert len(found) == len(set(found))
     asked = f"SELECT count(*), count(DISTINCT (partition, \"offset\")) FROM '{out}/*.parquet'"
-    assert duckdb.sql(asked).fetchall() == [(len(found), len(found))]
+    assert duckdb.execute(asked).fetchall() == [(len(found), len(found))]
 
 
 def _expected(partitions: list[Written]) -> list[tuple[int, int]]:

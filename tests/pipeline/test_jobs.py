@@ -61,7 +61,7 @@ def facts(out: Path) -> list[tuple[int, int, bytes | None]]:
     table = ds.dataset(str(out), format="parquet").to_table(columns=["partition", "offset", "value"])
     found = sorted(map(tuple, (row.values() for row in table.to_pylist())), key=lambda row: row[:2])
     asked = f'SELECT count(*), count(DISTINCT (topic, partition, "offset")), sum("offset") FROM \'{out}/*.parquet\''
-    assert duckdb.sql(asked).fetchall() == [(len(found), len(found), sum(row[1] for row in found))]
+    assert duckdb.execute(asked).fetchall() == [(len(found), len(found), sum(row[1] for row in found))]
     return found
 
 

@@ -126,7 +126,7 @@ def test_zstd_of_unknown_size_is_read_as_streams_write_it() -> None:
 def bomb(codec: Codec) -> bytes:
     zeros = bytes(64 << 20)
     if codec is Codec.SNAPPY:
-        return snappy.compress(zeros)
+        return bytes(snappy.compress(zeros))
     return deflate(codec, zeros)
 
 

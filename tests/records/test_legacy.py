@@ -11,7 +11,7 @@ import lz4.frame
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder  # type: ignore[import-untyped]
+from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from broker_lite.errors import BrokerError, CorruptMessage, ErrorCode, InvalidRecord, MessageTooLarge
 from broker_lite.records import legacy

@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
 LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 WAYS = [(one, None) for one in LISTENERS[:2]] + [(one, how) for one in LISTENERS[2:] for how in MECHANISMS]
+Settings = dict[str, str | int | float | bool]
+"""Of librdkafka."""
 WAYS_WITH_PASSWORD = [way for way in WAYS if way[1]]
 
 
@@ -39,8 +41,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[B
         yield broker
 
 
-def librdkafka(broker: BrokerProcess, folder: Path, listener: str, how: str | None, password: str) -> dict[str, object]:
-    made: dict[str, object] = {
+def librdkafka(broker: BrokerProcess, folder: Path, listener: str, how: str | None, password: str) -> Settings:
+    made: Settings = {
         "bootstrap.servers": broker.addresses[listener],
         "security.protocol": "SSL" if listener == "MUTUAL" else listener,
         "ssl.ca.location": str(folder / "ca.pem"),
@@ -75,8 +77,8 @@ def test_librdkafka_is_told_that_a_password_is_wrong(
     broker: BrokerProcess, folder: Path, listener: str, how: str
 ) -> None:
     told: list[confluent_kafka.KafkaError] = []
-    common = librdkafka(broker, folder, listener, how, "wrong") | {"error_cb": told.append}
-    producer = confluent_kafka.Producer(common)
+    common = librdkafka(broker, folder, listener, how, "wrong")
+    producer = confluent_kafka.Producer({**common, "error_cb": told.append})
     deadline = time.monotonic() + 15
     while not told and time.monotonic() < deadline:
         producer.poll(0.2)
@@ -111,9 +113,10 @@ def test_librdkafka_makes_tells_and_withdraws_acls(broker: BrokerProcess, folder
     assert "closed" in client.list_topics(timeout=15).topics
     assert "closed" not in anybody.list_topics(timeout=15).topics
     error = anybody.list_topics("closed", timeout=15).topics["closed"].error
+    assert error is not None
     assert error.code() == confluent_kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED
     everything = admin.AclBindingFilter(
-        admin.ResourceType.TOPIC, "closed", admin.ResourcePatternType.MATCH, None, None,
+        admin.ResourceType.TOPIC, "closed", admin.ResourcePatternType.MATCH, None, None,  # type: ignore[arg-type]  # None is for anybody
         admin.AclOperation.ANY, admin.AclPermissionType.ANY,
     )  # fmt: skip
     assert client.describe_acls(everything).result(15) == [binding]

@@ -50,11 +50,11 @@ class Tools:
             module = f"org.apache.kafka.common.security.{LOGIN[how]}"
             settings["sasl.mechanism"] = how
             settings["sasl.jaas.config"] = f'{module} required username="{name}" password="{password}";'
-        file = self.folder / "client.properties"
-        file.write_text("".join(f"{name}={text}\n" for name, text in settings.items()))
+        properties = self.folder / "client.properties"
+        properties.write_text("".join(f"{name}={text}\n" for name, text in settings.items()))
         command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_tools.jars()}/*", java_class]
         option = "--producer.config" if "ConsoleProducer" in java_class else "--command-config"
-        where = ["--bootstrap-server", self.broker.addresses[listener], option, str(file)]
+        where = ["--bootstrap-server", self.broker.addresses[listener], option, str(properties)]
         done = subprocess.run(
             [*command, *where, *words], input=says, capture_output=True, text=True, timeout=120, check=False
         )

@@ -19,7 +19,7 @@ def part(value: object) -> bytes:
     return urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=")
 
 
-def unsigned(alg: str = "none", **claims: object) -> bytes:
+def unsigned(alg: str = "none", /, **claims: object) -> bytes:
     return part({"alg": alg}) + b"." + part(claims) + b"."
 
 
@@ -104,7 +104,7 @@ def test_a_signed_token_is_refused_where_none_can_be_checked() -> None:
     with pytest.raises(AuthenticationFailed, match="signed"):
         rules().check(jwt.encode(CLAIMS, RSA, algorithm="RS256"))
     with pytest.raises(AuthenticationFailed, match="algorithm"):
-        rules().check(unsigned(alg="RS256", **CLAIMS).decode())
+        rules().check(unsigned("RS256", **CLAIMS).decode())
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"keys": []}', '{"keys": [{"kty": "RSA"}]}', '{"keys": 7}'])

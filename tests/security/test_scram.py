@@ -23,11 +23,13 @@ PENCIL = new_credential(SHA_256, "pencil", iterations=4096, salt=b64decode("W22Z
 OURS = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
 
 
-def server(mechanism: ScramMechanism = SHA_256, **users: ScramCredential) -> ScramServer:
+def server(mechanism: ScramMechanism = SHA_256, /, **users: ScramCredential) -> ScramServer:
     return ScramServer(mechanism, users.get, b"pepper", nonce=OURS)
 
 
-def final(first_bare: str, server_first: str, password: str, mechanism: ScramMechanism = SHA_256, **other: str) -> str:
+def final(
+    first_bare: str, server_first: str, password: str, mechanism: ScramMechanism = SHA_256, /, **other: str
+) -> str:
     """The client's last message, made with the arithmetic of the RFC; `other` replaces its parts."""
     told = dict(part.split("=", 1) for part in server_first.split(","))
     name = mechanism.hash_name
@@ -40,7 +42,7 @@ def final(first_bare: str, server_first: str, password: str, mechanism: ScramMec
     return f"{without_proof},p={other.get('p', proof)}"
 
 
-def log_in(server: ScramServer, user: str, password: str, mechanism: ScramMechanism = SHA_256, **other: str) -> str:
+def log_in(server: ScramServer, user: str, password: str, mechanism: ScramMechanism = SHA_256, /, **other: str) -> str:
     bare = f"n={user},r=fyko"
     said = server.respond(f"n,,{bare}".encode()).token.decode()
     step = server.respond(final(bare, said, password, mechanism, **other).encode())

@@ -28,7 +28,8 @@ def start(tmp_path: Path) -> Start:
 def test_a_password_makes_the_listener_ask_for_it(start: Start) -> None:
     with start("--sasl-user", "alice:s:e:c:r:e:t") as broker:
         assert list(broker.addresses) == ["SASL_PLAINTEXT"]
-        settings = {"bootstrap.servers": broker.bootstrap, "security.protocol": "SASL_PLAINTEXT", "log_level": 0}
+        settings: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
+        settings |= {"security.protocol": "SASL_PLAINTEXT"}
         settings |= {"sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "alice", "sasl.password": "s:e:c:r:e:t"}
         assert confluent_kafka.admin.AdminClient(settings).list_topics(timeout=15).brokers
         broker.stop()

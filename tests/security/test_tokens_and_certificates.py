@@ -124,7 +124,8 @@ def aio(broker: BrokerProcess, folder: Path, listener: str, text: str) -> aiokaf
 async def wrote(producer: aiokafka.AIOKafkaProducer) -> bool:
     try:
         await producer.start()
-        return (await asyncio.wait_for(producer.send_and_wait("t", b"hello"), 20)).offset >= 0
+        told = await asyncio.wait_for(producer.send_and_wait("t", b"hello"), 20)
+        return int(told.offset) >= 0
     finally:
         await producer.stop()
 

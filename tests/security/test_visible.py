@@ -33,7 +33,7 @@ from broker_lite.wire.messages.k69_consumer_group_describe import (
 )
 from tests.apis.test_k03_metadata import moment
 from tests.security.test_permissions import AUTHORIZER
-from tests.support.talk import Talk, talking
+from tests.support.talk import Talk, bytes_of, talking
 
 SETTINGS = {"authorizer.class.name": AUTHORIZER, "super.users": "User:root"}
 TOPICS = [TopicAtStart("mine", 1), TopicAtStart("theirs", 1)]
@@ -158,9 +158,9 @@ async def test_what_one_may_not_read_is_not_read_even_from_a_session_that_could(
     await talk.produce("mine", b"secret")
     talk.facts.principal = "User:alice"
     refused = (await talk.fetch("mine", 0)).responses[0].partitions[0]
-    assert (refused.error_code, bytes(refused.records or b""), refused.high_watermark) == (DENIED, b"", -1)
+    assert (refused.error_code, bytes_of(refused), refused.high_watermark) == (DENIED, b"", -1)
     allow(talk, Operation.READ)
-    assert b"secret" in bytes((await talk.fetch("mine", 0)).responses[0].partitions[0].records or b"")
+    assert b"secret" in bytes_of((await talk.fetch("mine", 0)).responses[0].partitions[0])
     talk.broker.acls.remove(Filter())
     assert (await talk.fetch("mine", 0)).responses[0].partitions[0].error_code == DENIED
 
@@ -173,7 +173,7 @@ async def test_an_idempotent_producer_needs_some_topic_to_write_to(talk: Talk) -
     assert (await talk.ask(asked, 4, InitProducerIdResponse)).error_code == 0
 
 
-def creation(name: str = "mine", **other: object) -> AclCreation:
+def creation(name: str = "mine", /, **other: object) -> AclCreation:
     values: dict[str, object] = {
         "resource_type": Resource.TOPIC,
         "resource_name": name,

@@ -55,7 +55,7 @@ class Parking:
 
     def __call__(self, connection: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
         self.asked.append(bytes(frame))
-        return self._wait(frame) if frame[:1] == b"w" else [framed(bytes(frame))]
+        return self._wait(frame) if frame[0] == ord("w") else [framed(bytes(frame))]
 
     async def _wait(self, frame: memoryview) -> Answer:
         self._go = self._go or anyio.Event()
@@ -258,7 +258,7 @@ def test_a_client_of_another_protocol_is_named_in_the_log(run: Run, start: bytes
 
 def test_bad_bytes_cost_the_connection_but_not_the_answers_before_them(run: Run) -> None:
     def answer(facts: ConnectionFacts, frame: memoryview) -> Answer:
-        if frame[:1] == b"!":
+        if frame[0] == ord("!"):
             raise Malformed("no such topic: \x1b[31m\n" + "x" * 1000)
         return echo(facts, frame)
 
@@ -282,7 +282,7 @@ def test_a_bug_costs_the_connection_and_nothing_else(run: Run, waits: bool) -> N
         raise ZeroDivisionError
 
     def answer(facts: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
-        if frame[:1] != b"!":
+        if frame[0] != ord("!"):
             return echo(facts, frame)
         if waits:
             return later()

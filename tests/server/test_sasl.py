@@ -40,13 +40,13 @@ def rules(clock: Clock | None = None, **more: int) -> SaslRules:
     return SaslRules(mechanisms, partial(registry.refuse, None), clock, failed_delay_ms=0, **more)  # type: ignore[arg-type]
 
 
-def serving(run: Run, clock: Clock | None = None, **more: int) -> Server:
+def serving(run: Run, clock: Clock | None = None, /, **more: int) -> Server:
     address = ListenerAddress("SASL_PLAINTEXT", "127.0.0.1", 0, sasl=rules(clock, **more))
     return run(clock=clock, listeners=[address])
 
 
 def listening(run: Run, **more: int) -> Client:
-    return serving(run, **more).client()
+    return serving(run, None, **more).client()
 
 
 def later(server: Server, clock: ManualClock, seconds: float) -> None:

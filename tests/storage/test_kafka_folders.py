@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import confluent_kafka as ck
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker_lite.log import layout
 from tests.support import kafka_tools

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import confluent_kafka as ck
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.storage.old_clients import OLD_CLIENTS, OldClient
 from tests.support.broker import BrokerProcess

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import confluent_kafka as ck
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker_lite.log import layout
 from broker_lite.records.batch import walk

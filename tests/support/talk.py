@@ -29,7 +29,7 @@ from broker_lite.wire.messages.k00_produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from broker_lite.wire.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from broker_lite.wire.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from broker_lite.wire.schema import spec_of
 
 R = TypeVar("R")
@@ -141,6 +141,12 @@ class Talk:
             topics=[FetchTopic(topic=topic, partitions=[asked])],
         )
         return await self.ask(request, version, FetchResponse)
+
+
+def bytes_of(data: PartitionData) -> bytes:
+    """The batches that an answer brought."""
+    assert isinstance(data.records, (bytes, memoryview, type(None)))
+    return bytes(data.records or b"")
 
 
 def _read(piece: object) -> bytes:

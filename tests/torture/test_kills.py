@@ -16,10 +16,14 @@ import threading
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.broker import BrokerProcess
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -79,9 +83,11 @@ class Writer(threading.Thread):
                 self._producer.poll(0.01)
         self._producer.flush(60)
 
-    def _delivered(self, error: object, message: confluent_kafka.Message, number: int) -> None:
+    def _delivered(self, error: object, message: Message, number: int) -> None:
         if error is None:
-            self.acknowledged[number] = message.offset()
+            offset = message.offset()
+            assert offset is not None
+            self.acknowledged[number] = offset
         else:
             self.errors.append(f"{number}: {error}")
 

@@ -116,8 +116,8 @@ class History:
                 self.polls.setdefault(reader, []).append(Poll(_number(at), records))
             case {"what": "final", "topic": str(topic), "partition": int(part), "records": list(found)}:
                 kept = self.committed if event["committed"] else self.uncommitted
-                records = [(_whole(offset), str(value)) for offset, value in map(_list, found)]
-                kept[topic, part] = Final(_whole(event["high"]), _whole(event["stable"]), records)  # type: ignore[index]
+                held = [(_whole(offset), str(value)) for offset, value in map(_list, found)]
+                kept[topic, part] = Final(_whole(event["high"]), _whole(event["stable"]), held)
             case {"what": "group", "group": str(group), "topic": str(topic), "partition": int(part), "offset": int(at)}:
                 self.group_offsets[group, (topic, part)] = at
             case _:

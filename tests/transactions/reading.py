@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 
 def create(bootstrap: str, topic: str, partitions: int) -> None:
@@ -14,7 +14,7 @@ def create(bootstrap: str, topic: str, partitions: int) -> None:
 
 def _ends(bootstrap: str, topic: str, partitions: int, isolation: IsolationLevel) -> list[int]:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    latest = OffsetSpec.latest()
     asked = {TopicPartition(topic, part): latest for part in range(partitions)}
     return [answer.result(20).offset for answer in admin.list_offsets(asked, isolation_level=isolation).values()]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from tests.transactions.history import Recorder
+from tests.transactions.history import Json, Recorder
 
 PARTITIONS = 4
 IN, OTHER, OUT = "in", "other", "out"
@@ -74,7 +74,7 @@ class Worker:
         return txn
 
     def send(self, producer: Producer, txn: str, topic: str, partition: int, value: str) -> None:
-        facts = {"txn": txn, "topic": topic, "partition": partition, "value": value}
+        facts: dict[str, Json] = {"txn": txn, "topic": topic, "partition": partition, "value": value}
         self.record("sent", **facts, offset=None)
 
         def delivered(error: KafkaError | None, message: Message) -> None:

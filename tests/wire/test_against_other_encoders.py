@@ -15,7 +15,7 @@ from dataclasses import fields
 from pkgutil import iter_modules
 from typing import Any
 
-import aiokafka.protocol  # type: ignore[import-untyped]
+import aiokafka.protocol
 import kio.schema
 import pytest
 from kio.schema.errors import ErrorCode

@@ -197,9 +197,9 @@ class AnyHistory(RuleBasedStateMachine):
 
     @invariant()
     def counts_agree(self) -> None:
-        group = self.book.groups.groups.get(GROUP)
-        if group is None:
+        if GROUP not in self.book.groups.groups:
             return
+        group = self.book.classic()
         assert group.joining == sum(member.joining is not None for member in group.members.values())
         assert set(group.static.values()) == {m.id for m in group.members.values() if m.is_static}
         assert group.leader in group.members or not group.members

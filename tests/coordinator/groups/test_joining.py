@@ -221,6 +221,6 @@ def test_a_group_that_everybody_left_is_empty_and_can_begin_again(group: Playboo
     settled(group, "a")
     group >> leave(("a", None)) << told("leaver", [ErrorCode.NONE])
     assert group.groups.group(GROUP).state is State.EMPTY
-    assert group.groups.group(GROUP).generation == 2
+    assert group.classic().generation == 2
     group >> join("b") << waits
     group.wait(0.1) << joined("b", generation=3, leader="b")

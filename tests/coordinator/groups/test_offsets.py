@@ -28,7 +28,7 @@ def test_a_commit_without_generation_makes_a_simple_group(group: Playbook) -> No
     group >> commit(42, metadata="note", epoch=3) << told("somebody")
     found = group.committed()
     assert (found.offset, found.leader_epoch, found.metadata) == (42, 3, "note")
-    assert group.groups.group(GROUP).is_simple
+    assert group.classic().is_simple
 
 
 def test_commits_survive_a_restart(group: Playbook) -> None:

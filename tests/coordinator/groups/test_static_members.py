@@ -98,9 +98,9 @@ def test_a_round_without_anybody_is_put_off_until_the_sessions_end(group: Playbo
     group >> sync("b") << assigned("b", b"")
     group >> leave(("b", None)) << told("leaver", [ErrorCode.NONE])
     group.wait(50)
-    assert group.groups.group("readers").generation == 1
+    assert group.classic().generation == 1
     group.wait(60)
-    assert group.groups.group("readers").generation == 2
+    assert group.classic().generation == 2
     assert not group.groups.group("readers").members
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 from broker_lite.coordinator.groups.state import State
 from broker_lite.errors import ErrorCode
 from tests.coordinator.playbook import (
-    GROUP,
     Playbook,
     assigned,
     commit,
@@ -140,7 +139,7 @@ def test_a_group_that_was_emptied_is_empty_after_a_restart(group: Playbook) -> N
     stable(group)
     group >> leave(("a", None), ("b", None)) << told("leaver", [ErrorCode.NONE, ErrorCode.NONE])
     group.restart()
-    found = group.groups.group(GROUP)
+    found = group.classic()
     assert (found.state, found.generation, found.protocol_type) == (State.EMPTY, 2, "consumer")
 
 

@@ -10,7 +10,7 @@ import json
 import sys
 import time
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition  # type: ignore[import-untyped]
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 
 def main() -> None:
