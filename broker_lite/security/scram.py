@@ -172,7 +172,7 @@ class ScramServer:
         proof = _decode(found["proof"])
         if len(proof) != len(signature):
             raise AuthenticationFailed(f"a proof of {len(proof)} bytes, expected {len(signature)}")
-        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+        client_key = (int.from_bytes(proof) ^ int.from_bytes(signature)).to_bytes(len(proof))
         fits = hmac.compare_digest(hashlib.new(name, client_key).digest(), credential.stored_key)
         if not (fits and self._known):
             raise AuthenticationFailed("wrong user name or password")

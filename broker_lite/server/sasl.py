@@ -196,24 +196,26 @@ class Gate:
     def _authenticate(
         self, facts: ConnectionFacts, token: bytes, version: int, correlation_id: int
     ) -> Answer | Awaitable[Answer]:
-        def framed(step: Step) -> Answer:
-            lifetime = self._lifetime_ms(step) if step.user is not None else 0
-            response = SaslAuthenticateResponse(error_message="", auth_bytes=step.token, session_lifetime_ms=lifetime)
-            return _framed(AUTHENTICATE, version, correlation_id, encode_bytes(response, version))
-
-        async def later(waits: Awaitable[Step]) -> Answer:
-            try:
-                return framed(await waits)
-            except AuthenticationFailed as error:
-                response = SaslAuthenticateResponse(
-                    error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
-                    error_message=error.told or self._told(),
-                    auth_bytes=b"",
-                )
-                return _framed(AUTHENTICATE, version, correlation_id, encode_bytes(response, version))
-
         stepped = self._step(facts, token)
-        return framed(stepped) if isinstance(stepped, Step) else later(stepped)
+        if isinstance(stepped, Step):
+            return self._stepped(stepped, version, correlation_id)
+        return self._stepped_later(stepped, version, correlation_id)
+
+    def _stepped(self, step: Step, version: int, correlation_id: int) -> Answer:
+        lifetime = self._lifetime_ms(step) if step.user is not None else 0
+        response = SaslAuthenticateResponse(error_message="", auth_bytes=step.token, session_lifetime_ms=lifetime)
+        return _framed(AUTHENTICATE, version, correlation_id, encode_bytes(response, version))
+
+    async def _stepped_later(self, waits: Awaitable[Step], version: int, correlation_id: int) -> Answer:
+        try:
+            return self._stepped(await waits, version, correlation_id)
+        except AuthenticationFailed as error:
+            response = SaslAuthenticateResponse(
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
+                error_message=error.told or self._told(),
+                auth_bytes=b"",
+            )
+            return _framed(AUTHENTICATE, version, correlation_id, encode_bytes(response, version))
 
     def _raw(self, facts: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
         def framed(step: Step) -> Answer:
