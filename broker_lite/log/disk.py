@@ -120,6 +120,9 @@ class RealFile:
             got += len(data)
         return b"".join(parts)
 
+    def send(self, socket: int, position: int, count: int) -> int:
+        return os.sendfile(socket, self._descriptor(), position, count)
+
     def expect(self, position: int, count: int) -> None:
         if self._fd >= 0 and _fadvise is not None:
             with suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from builtins import list as List
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,10 @@ class MemoryFile:
 
     def pread(self, position: int, count: int) -> bytes:
         return bytes(self._content[position : position + count])  # a view would forbid an append in the meantime
+
+    def send(self, socket: int, position: int, count: int) -> int:
+        with memoryview(self._content) as whole, whole[position : position + count] as part:
+            return os.write(socket, part)
 
     def expect(self, position: int, count: int) -> None:
         pass

@@ -24,6 +24,10 @@ class File(Protocol):
         """At most `count` bytes; fewer only at the end of the file."""
         ...
 
+    def send(self, socket: int, position: int, count: int) -> int:
+        """From here into a socket that does not wait, without passing through us; how many bytes it took."""
+        ...
+
     def expect(self, position: int, count: int) -> None:
         """Somebody will read this soon: have it at hand, if that can be done meanwhile. Never fails."""
         ...

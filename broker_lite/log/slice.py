@@ -60,6 +60,12 @@ class FileSlice:
             raise StorageFailed(f"{self._file.path} ends {count - len(data)} bytes early")
         return data
 
+    def send(self, socket: int, start: int) -> int:
+        """What lies from `start` on, or some of it, into a socket that does not wait. OSError says why not."""
+        if self._file is None:
+            return 0
+        return self._file.send(socket, self._position + start, self._length - start)
+
     def read_all(self) -> bytes:
         return self.read(0, self._length)
 

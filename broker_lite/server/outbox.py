@@ -1,7 +1,11 @@
-"""Replies on their way out: small pieces joined, large ones alone, lazy ones read when the socket is ready for them."""
+"""Replies on their way out: small pieces joined, large ones alone, lazy ones read when the socket is ready for them.
+
+Long ones that lie on disk go from there to the socket, past us, where nothing encrypts them.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Sequence, Sized
 from typing import Protocol, TypeGuard
@@ -22,18 +26,22 @@ class Lazy(Protocol):
 
     def read(self, start: int, n: int, /) -> bytes: ...
 
+    def send(self, socket: int, start: int, /) -> int: ...
+
     def release(self) -> None: ...
 
 
 class Outbox:
     """Pieces in the order in which they leave."""
 
-    __slots__ = ("_queue", "_sent")
+    __slots__ = ("_queue", "_sent", "is_long")
 
     def __init__(self) -> None:
         self._queue: deque[Sized] = deque()
         self._sent = 0
         """How much of the first piece has left already."""
+        self.is_long = False
+        """Worth the trouble of `send`."""
 
     def __bool__(self) -> bool:
         return bool(self._queue)
@@ -41,7 +49,34 @@ class Outbox:
     def put(self, pieces: Sequence[Sized]) -> int:
         """Returns how many bytes that will be."""
         self._queue.extend(pieces)
-        return sum(map(len, pieces))
+        size = sum(map(len, pieces))
+        if size > CHUNK:
+            self.is_long = True
+        return size
+
+    def send(self, socket: int) -> int:
+        """Straight into a socket for which nothing else waits: as much of the first piece as it takes now."""
+        piece, start = self._queue[0], self._sent
+        try:
+            if isinstance(piece, _PLAIN):
+                sent = os.write(socket, memoryview(piece)[start:])
+            else:
+                assert is_lazy(piece)
+                sent = piece.send(socket, start)
+        except OSError:
+            return 0  # full, gone, or a bad disk: whoever tries the other way finds out which
+        self._left(piece, start + sent)
+        return sent
+
+    def _left(self, piece: Sized, sent: int) -> None:
+        """A piece is released with its last byte."""
+        self._sent = sent
+        if sent == len(piece):
+            self._sent = 0
+            self._queue.popleft()
+            release(piece)
+            if not self._queue:
+                self.is_long = False
 
     def next_write(self) -> Plain:
         """What to write next: some small pieces joined, or one chunk of a large one."""
@@ -59,7 +94,7 @@ class Outbox:
         return small[0] if len(small) == 1 else b"".join(small)
 
     def _chunk(self) -> Plain:
-        """As much of the first piece as goes at once. A lazy piece is released with its last byte."""
+        """As much of the first piece as goes at once."""
         piece, start = self._queue[0], self._sent
         size = len(piece)
         part: Plain
@@ -70,11 +105,7 @@ class Outbox:
             part = piece.read(start, min(CHUNK, size - start))
             if not part and size:
                 raise EOFError(f"a piece of {size} bytes ended after {start}")
-        self._sent = start + len(part)
-        if self._sent == size:
-            self._sent = 0
-            self._queue.popleft()
-            release(piece)
+        self._left(piece, start + len(part))
         return part
 
     def clear(self) -> None:
@@ -82,6 +113,7 @@ class Outbox:
         for piece in self._queue:
             release(piece)
         self._queue.clear()
+        self.is_long = False
 
 
 def release(piece: Sized) -> None:

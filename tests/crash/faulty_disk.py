@@ -43,6 +43,9 @@ class FaultyFile:
     def pread(self, position: int, count: int) -> bytes:
         return self._file.pread(position, count)
 
+    def send(self, socket: int, position: int, count: int) -> int:
+        return self._file.send(socket, position, count)
+
     def expect(self, position: int, count: int) -> None:
         self._file.expect(position, count)
 

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
+import random
 import socket
 import struct
 import threading
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import anyio
 import pytest
@@ -13,6 +17,9 @@ import structlog.testing
 
 from broker_lite.apis.registry import Answer, ConnectionFacts
 from broker_lite.errors import Malformed
+from broker_lite.log.disk import Disk, RealDisk
+from broker_lite.log.memory_disk import MemoryDisk
+from broker_lite.log.slice import FileSlice
 from broker_lite.server.limits import Limits
 from tests.server.conftest import PATIENCE, Client, Server, echo, framed
 
@@ -38,6 +45,13 @@ class Slice:
         part = _PATTERN[: min(n, self.size - start)]
         self.read_so_far += len(part)
         return part
+
+    def send(self, socket: int, start: int) -> int:
+        assert not self.released.is_set()
+        assert start == self.read_so_far
+        sent = os.write(socket, _PATTERN[: min(MIB, self.size - start)])
+        self.read_so_far += sent
+        return sent
 
     def release(self) -> None:
         assert not self.released.is_set(), "released twice"
@@ -327,6 +341,35 @@ def test_a_reader_that_does_not_read_costs_a_chunk_and_not_its_answer(run: Run) 
     assert len(slow.hear()) == 50 * MIB
     assert piece.released.is_set()
     assert slow.hear() == b"and then"
+
+
+@pytest.mark.parametrize("disk", [RealDisk(), MemoryDisk()], ids=["on disk", "in memory"])
+def test_a_long_reply_from_a_file_reaches_a_slow_reader_byte_for_byte(run: Run, tmp_path: Path, disk: Disk) -> None:
+    content = random.Random(5).randbytes(5 * MIB)
+    disk.mkdir(tmp_path / "f")
+    file = disk.open_append(tmp_path / "f" / "segment")
+    file.append([content])
+    head = struct.pack(">i", 2 * MIB + 7 + MIB) + b"between"
+
+    def answer(facts: ConnectionFacts, frame: memoryview) -> Answer:
+        return [head, FileSlice(file, MIB, 2 * MIB), FileSlice(file, 4 * MIB, MIB)]
+
+    client = run(answer).client(receive_buffer=65536)
+    client.ask(b"?", b"?")
+    for _ in range(2):
+        assert client.hear() == b"between" + content[MIB : 3 * MIB] + content[4 * MIB :]
+
+
+def test_what_cannot_be_sent_past_us_is_read(run: Run) -> None:
+    class Stubborn(Slice):
+        def send(self, socket: int, start: int) -> int:
+            raise OSError(errno.EINVAL, "not this one")
+
+    piece = Stubborn(3 * MIB)
+    client = run(lambda facts, frame: [struct.pack(">i", len(piece)), piece]).client()
+    client.ask(b"?")
+    assert len(client.hear()) == 3 * MIB
+    assert piece.released.wait(PATIENCE)
 
 
 def test_a_reader_that_leaves_releases_its_answer(run: Run) -> None:

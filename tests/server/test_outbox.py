@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import random
+import socket
 
 from broker_lite.server.outbox import CHUNK, JOIN, Outbox
 
@@ -17,6 +19,9 @@ class OnDisk:
     def read(self, start: int, n: int) -> bytes:
         assert not self.released
         return self.content[start : start + min(n, self.at_most)]
+
+    def send(self, socket: int, start: int) -> int:
+        return os.write(socket, self.read(start, self.at_most))
 
     def release(self) -> None:
         self.released += 1
@@ -68,3 +73,28 @@ def test_what_will_not_be_read_is_released() -> None:
     outbox.clear()
     assert (half.released, unread.released) == (1, 1)
     assert not outbox
+
+
+def test_long_pieces_go_straight_into_a_socket_until_it_is_full() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        outbox, lazy = Outbox(), OnDisk(bytes(range(256)) * 10_000, at_most=50_000)
+        outbox.put([b"head", lazy, b"tail"])
+        assert outbox.is_long
+        heard = b""
+        while outbox:
+            if not outbox.send(ours.fileno()):
+                heard += theirs.recv(1 << 20)
+        ours.shutdown(socket.SHUT_WR)
+        while more := theirs.recv(1 << 20):
+            heard += more
+    assert heard == b"head" + lazy.content + b"tail"
+    assert lazy.released == 1
+    assert not outbox.is_long
+
+
+def test_what_is_short_is_not_worth_it() -> None:
+    outbox = Outbox()
+    outbox.put([b"x" * CHUNK])
+    assert not outbox.is_long
