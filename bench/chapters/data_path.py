@@ -71,7 +71,7 @@ class Load:
     cases: Sequence[Case] = tuple(CASES)
     records: int = 1_000_000
     warm_up: int = 300_000
-    latency_records: int = 10_000
+    latency_records: int = 30_000
     small_seconds: float = 5.0
     idle_seconds: float = 5.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from broker_lite.ids import Offset
 from broker_lite.log.layout import AbortedTxn
 from broker_lite.log.slice import FileSlice
+from broker_lite.partition.producers import Producers
 from broker_lite.records.batch import NO_TIMESTAMP
 from broker_lite.shapes import dataclass
 
@@ -37,3 +38,17 @@ class ActiveProducer:
     last_timestamp: int
     coordinator_epoch: int
     txn_start_offset: int
+
+
+def active(producers: Producers) -> list[ActiveProducer]:
+    return [
+        ActiveProducer(
+            producer_id,
+            known.epoch,
+            known.last_sequence,
+            known.last_timestamp,
+            known.coordinator_epoch,
+            known.txn_first,
+        )
+        for producer_id, known in producers
+    ]

@@ -20,44 +20,31 @@ from pathlib import Path
 
 from broker_lite.errors import (
     FencedLeaderEpoch,
-    InconsistentTopicId,
     MessageTooLarge,
     OffsetOutOfRange,
     RecordListTooLarge,
     StorageFailed,
     UnknownLeaderEpoch,
 )
-from broker_lite.ids import NO_TOPIC_ID, LeaderEpoch, Offset, TopicId, TopicPartition
-from broker_lite.log import checkpoints
+from broker_lite.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from broker_lite.log.disk import Disk
 from broker_lite.log.layout import AbortedTxn
-from broker_lite.log.log import Log, LogSettings
+from broker_lite.log.log import Log
 from broker_lite.log.sifting import LastRecord
 from broker_lite.log.slice import FileSlice
 from broker_lite.log.sync import SyncJob
 from broker_lite.partition import lookup, snapshots
-from broker_lite.partition.answers import ActiveProducer, Appended, Read
+from broker_lite.partition.answers import ActiveProducer, Appended, Read, active
+from broker_lite.partition.claim import claim, next_epoch
 from broker_lite.partition.offsets import Offsets
 from broker_lite.partition.producers import Draft, Duplicate, Origin
 from broker_lite.partition.replay import State, restore
+from broker_lite.partition.settings import PartitionSettings as PartitionSettings
 from broker_lite.records.batch import Batch
-from broker_lite.records.check import AppendRules, Checked, check_client_batch
+from broker_lite.records.check import Checked, check_client_batch
 from broker_lite.records.control import build_marker
-from broker_lite.shapes import dataclass, field
 
 _EXPIRY_EVERY_MS = 600_000
-
-
-@dataclass(slots=True)
-class PartitionSettings:
-    rules: AppendRules = field(default_factory=AppendRules)
-    log: LogSettings = field(default_factory=LogSettings)
-    producer_expiration_ms: int = 24 * 3600 * 1000
-    hold_high_until_synced: bool = False
-    """An acknowledgement means that the disk has it, so nobody reads what it may lose."""
-
-    def __post_init__(self) -> None:
-        self.log.sync_rolls = self.log.sync_rolls or self.hold_high_until_synced
 
 
 class Partition:
@@ -112,8 +99,6 @@ class Partition:
     ) -> Partition:
         """Open or create the partition in the folder `path` and lead it, in the next leader epoch unless told.
 
-        After a clean stop it is the same epoch: nothing can be gone, so nobody has to find out.
-
         A single broker has every acknowledged record, so the high watermark begins at the log's end, whatever the
         checkpoint says; what a crash left unsynced is synced first where readers may only see what is.
         Not `make`: a new one gets its folder with its first batch.
@@ -133,11 +118,11 @@ class Partition:
                 partition = cls(tp, topic_id, log, State(log), settings)
                 log.on_make = partition._made
             else:
-                _claim(disk, path, topic_id, sync=settings.hold_high_until_synced)
+                claim(disk, path, topic_id, sync=settings.hold_high_until_synced)
                 state, snapshot = restore(log, now_ms=now_ms, expiration_ms=settings.producer_expiration_ms)
                 partition = cls(tp, topic_id, log, state, settings)
                 partition._snapshot_at = snapshot
-            partition.lead(_next_epoch(log) if leader_epoch is None else leader_epoch)
+            partition.lead(next_epoch(log) if leader_epoch is None else leader_epoch)
         except OSError as error:
             raise StorageFailed(f"cannot open {path.name}: {error}") from error
         if settings.hold_high_until_synced:
@@ -152,7 +137,7 @@ class Partition:
         self.leader_epoch = LeaderEpoch(self.log.epochs.latest)
 
     def _made(self) -> None:
-        _claim(self.log.disk, self.log.path, self.topic_id, sync=False)
+        claim(self.log.disk, self.log.path, self.topic_id, sync=False)
         self.log.on_make = None
 
     def reconfigure(self, settings: PartitionSettings) -> None:
@@ -352,17 +337,7 @@ class Partition:
             self._state.producers.expire(now_ms, self.settings.producer_expiration_ms)
 
     def describe_producers(self) -> list[ActiveProducer]:
-        return [
-            ActiveProducer(
-                producer_id,
-                known.epoch,
-                known.last_sequence,
-                known.last_timestamp,
-                known.coordinator_epoch,
-                known.txn_first,
-            )
-            for producer_id, known in self._state.producers
-        ]
+        return active(self._state.producers)
 
     def last_records(self) -> dict[int, LastRecord]:
         """What compaction must leave of each producer, so that a restart finds its sequence and its epoch."""
@@ -421,18 +396,3 @@ class Partition:
             with contextlib.suppress(OSError):
                 snapshots.write(self.log.disk, self.log.path, offset, self._state.producers, sync=False)
                 self._snapshot_at = offset
-
-
-def _next_epoch(log: Log) -> int:
-    latest = log.epochs.latest
-    return latest if latest >= 0 and log.recovered.scanned_from is None else latest + 1
-
-
-def _claim(disk: Disk, path: Path, topic_id: TopicId, *, sync: bool) -> None:
-    """The folder belongs to this topic, and says so."""
-    found = checkpoints.read_partition_metadata(disk, path)
-    if found is None:
-        if topic_id != NO_TOPIC_ID:
-            checkpoints.write_partition_metadata(disk, path, topic_id, sync=sync)
-    elif found != topic_id and topic_id != NO_TOPIC_ID:
-        raise InconsistentTopicId(f"the folder {path.name} belongs to another topic of that name")
