@@ -21,28 +21,27 @@ Bytes after the end of a request are ignored. Both is what Kafka does.
 from __future__ import annotations
 
 import struct
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from enum import Enum
-from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from broker_lite.apis import mirror, watch
-from broker_lite.apis.guard import Guard
-from broker_lite.apis.rows import ROWS, UNTOUCHED
+from broker_lite.apis.routes import Handler, Older, Refuse, Request, Route, Served, route_of
 from broker_lite.config.key import Key
 from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
 from broker_lite.logs import get_logger
 from broker_lite.shapes import dataclass
 from broker_lite.wire.codec import Piece, decode, encode
-from broker_lite.wire.headers import read_request_header, request_is_flexible, response_is_flexible
+from broker_lite.wire.headers import read_request_header, request_is_flexible
 from broker_lite.wire.messages import response_class
 from broker_lite.wire.primitives import skip_tags
 from broker_lite.wire.schema import parse_versions, spec_of
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
+    from broker_lite.security.acls import Allowed
 
 log = get_logger(__name__)
 
@@ -57,17 +56,9 @@ class NoReply(Enum):
 NO_REPLY: Final = NoReply.NO_REPLY
 """What a handler returns when the client does not wait for an answer (acks=0)."""
 
-Request = TypeVar("Request")
-Handler = Callable[["Context", Request], object]
-Refuse = Callable[["Context", Request, BrokerError], object]
-Older = Mapping[ErrorCode, tuple[int, ErrorCode]]
-"""Code → the first version that knows it, and what to say before."""
-
 FEW_ELEMENTS = 1000
 """Array elements in a request of somebody who has not logged in."""
 _read_header = struct.Struct(">hhih").unpack_from
-_pack_header = struct.Struct(">ii").pack
-_pack_flexible_header = struct.Struct(">iix").pack
 _UNEXPECTED = "The server experienced an unexpected error when processing the request."
 
 
@@ -84,6 +75,8 @@ class ConnectionFacts:
     client_software_version: str = ""
     muted_until: float = 0.0
     """Seconds on the clock that never jumps: nothing is done for this connection before."""
+    writable: Allowed | None = None
+    """Topics that it was allowed to write to, where ACLs are on."""
 
 
 class Node(NamedTuple):
@@ -128,47 +121,10 @@ class Context:
         return error.code if self.version >= since else before
 
 
-@dataclass(slots=True)
-class Served:
-    """One API as we serve it."""
-
-    key: int
-    name: str
-    versions: range
-    advertised: range
-    """What ApiVersions says; more than `versions` where clients would misunderstand the truth."""
-    request: type
-    response: type
-    handler: Handler[object]
-    refuse: Refuse[object] | None
-    older: Older
-    unknown_version: Callable[[Context], object] | None
-    only_if: Key[bool] | None
-    """The setting without which there is no such API."""
-
-
-@dataclass(slots=True)
-class _Route:
-    """One API at one version, with everything looked up."""
-
-    served: Served
-    version: int
-    request: type
-    response: type
-    handler: Handler[object]
-    permitted: Handler[object]
-    """The handler behind what the ACLs say."""
-    older: Older
-    flexible: bool
-    pack_header: Callable[[int, int], bytes]
-    header_size: int
-    only_if: Key[bool] | None
-
-
 class Registry:
     def __init__(self) -> None:
         self._served: dict[int, Served] = {}
-        self._routes: dict[tuple[int, int], _Route] = {}
+        self._routes: dict[tuple[int, int], Route] = {}
 
     def serves(
         self,
@@ -204,7 +160,7 @@ class Registry:
                 only_if=only_if,
             )
             for version in {*served_versions, *advertised}:
-                self._routes[key, version] = _route(served, version)
+                self._routes[key, version] = route_of(served, version)
             return handler
 
         return register
@@ -287,43 +243,11 @@ class Registry:
         return _reply(self._routes[key, 0], ctx, served.unknown_version(ctx))
 
 
-def _route(served: Served, version: int) -> _Route:
-    flexible = response_is_flexible(served.key, version)
-    return _Route(
-        served=served,
-        version=version,
-        request=served.request,
-        response=served.response,
-        handler=served.handler,
-        permitted=_permitted(served),
-        older=served.older,
-        flexible=request_is_flexible(served.key, version),
-        pack_header=_pack_flexible_header if flexible else _pack_header,
-        header_size=5 if flexible else 4,
-        only_if=served.only_if,
-    )
-
-
-def _permitted(served: Served) -> Handler[object]:
-    """The handler behind the ACLs: it gets what they let through."""
-    row, handler, response = ROWS.get(served.key), served.handler, served.response
-    may_pass = UNTOUCHED.get(served.key)
-
-    def permitted(ctx: Context, request: object) -> object:
-        if may_pass is not None and may_pass(ctx, request):
-            return handler(ctx, request)
-        if row is None:
-            raise refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"nothing says who may ask for {served.name}")
-        return row(Guard(ctx, response), request, partial(handler, ctx))
-
-    return permitted
-
-
 async def _now(response: object) -> object:
     return response
 
 
-async def _wait(route: _Route, ctx: Context, request: object, waits: Awaitable[object]) -> Answer:
+async def _wait(route: Route, ctx: Context, request: object, waits: Awaitable[object]) -> Answer:
     try:
         response = await waits
         if ctx.broker.settling.unsettled:
@@ -335,7 +259,7 @@ async def _wait(route: _Route, ctx: Context, request: object, waits: Awaitable[o
         return _reply(route, ctx, _refused(route, ctx, request, error))
 
 
-async def _later(route: _Route, handle: Handler[object], ctx: Context, request: object, seconds: float) -> Answer:
+async def _later(route: Route, handle: Handler[object], ctx: Context, request: object, seconds: float) -> Answer:
     """The connection has to be silent for a while, so we do not hear it."""
     await watch.sit_out(ctx, seconds)
     try:
@@ -351,14 +275,14 @@ async def _later(route: _Route, handle: Handler[object], ctx: Context, request: 
         return _reply(route, ctx, _refused(route, ctx, request, error))
 
 
-def _reply(route: _Route, ctx: Context, response: object) -> Answer:
+def _reply(route: Route, ctx: Context, response: object) -> Answer:
     """Every request passes here: answered, about to be written."""
     if ctx.broker.quotas.active or ctx.broker.metrics is not None:
         watch.end(ctx, route.served.key, route.served.name, response)
     return None if response is NO_REPLY else _written(route, ctx, response)
 
 
-def _written(route: _Route, ctx: Context, response: object) -> Answer:
+def _written(route: Route, ctx: Context, response: object) -> Answer:
     pieces = encode(response, route.version) if ctx.kept is None else list(ctx.kept)
     size = route.header_size + sum(map(len, pieces))
     first = pieces[0]
@@ -369,7 +293,7 @@ def _written(route: _Route, ctx: Context, response: object) -> Answer:
     return pieces
 
 
-def _refused(route: _Route, ctx: Context, request: object, error: Exception) -> object:
+def _refused(route: Route, ctx: Context, request: object, error: Exception) -> object:
     """The response that says so."""
     served = route.served
     if not isinstance(error, BrokerError):

@@ -14,8 +14,8 @@ from broker_lite.apis.guard import CODES, TEXTS, Ask, Guard, Row, answer_for, th
 from broker_lite.config import broker as keys
 from broker_lite.errors import ErrorCode, refusal
 from broker_lite.ids import TopicId
-from broker_lite.security.acls import Operation, Resource
-from broker_lite.wire.messages.k00_produce import ProduceRequest
+from broker_lite.security.acls import Allowed, Operation, Resource
+from broker_lite.wire.messages.k00_produce import ProduceRequest, TopicProduceData
 from broker_lite.wire.messages.k01_fetch import FetchRequest, FetchResponse, PartitionData
 from broker_lite.wire.messages.k03_metadata import (
     MetadataRequest,
@@ -55,21 +55,32 @@ _NULL_NAMES = 12
 
 
 def may_write(ctx: Context, request: object) -> bool:
-    """Whether all of a Produce is allowed, which it nearly always is: a third of what asking part by part costs."""
+    """Whether all of a Produce is allowed, which it nearly always is: two looks at what the connection was allowed
+    before, where asking part by part costs five times as much."""
     assert isinstance(request, ProduceRequest)
     if request.transactional_id is not None:
         return False
-    broker, who, host = ctx.broker, ctx.connection.principal, ctx.connection.peer[0]
-    allows = broker.acls.allows
+    connection, acls = ctx.connection, ctx.broker.acls
+    allowed = connection.writable
+    if allowed is None or allowed.changes != acls.changes or allowed.principal is not connection.principal:
+        allowed = connection.writable = Allowed(connection.principal, acls.changes)
+    names = allowed.names
     for topic in request.topic_data:
-        name = topic.name
-        if not name:
-            known = broker.topics.by_id(TopicId(topic.topic_id))
-            if known is None:
-                return False
-            name = known.name
-        if not allows(who, host, WRITE, TOPIC, name):
+        if (topic.name or topic.topic_id) not in names and not _may_write(ctx, topic, allowed):
             return False
+    return True
+
+
+def _may_write(ctx: Context, topic: TopicProduceData, allowed: Allowed) -> bool:
+    name = topic.name
+    if not name:
+        known = ctx.broker.topics.by_id(TopicId(topic.topic_id))
+        if known is None:
+            return False
+        name = known.name
+    if not ctx.broker.acls.allows(allowed.principal, ctx.connection.peer[0], WRITE, TOPIC, name):
+        return False
+    allowed.remember(topic.name or topic.topic_id)
     return True
 
 

@@ -20,13 +20,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
-from broker_lite.shapes import dataclass
+from broker_lite.shapes import dataclass, field
 
 CLUSTER_NAME = "kafka-cluster"
 ANY_NAME = "*"
 ANY_HOST = "*"
 EVERY_USER = "User:*"
 _REMEMBERED = 10_000
+_REMEMBERED_BY_ONE = 1000
 
 
 class Operation(IntEnum):
@@ -205,6 +206,23 @@ class AccessRules:
             if one.pattern is allowed.pattern is Pattern.LITERAL and one.name == allowed.name:
                 return True
         return False
+
+
+@dataclass(slots=True)
+class Allowed:
+    """Resources on which a principal was allowed something, kept by who asks often.
+
+    It is worth nothing once `AccessRules.changes` is another number than it was.
+    """
+
+    principal: str
+    changes: int
+    names: set[str | bytes] = field(default_factory=set)
+
+    def remember(self, name: str | bytes) -> None:
+        if len(self.names) >= _REMEMBERED_BY_ONE:
+            self.names.clear()
+        self.names.add(name)
 
 
 def read_super_users(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from broker_lite.apis import registry
-from broker_lite.apis.registry import Served
+from broker_lite.apis.routes import Served
 from broker_lite.apis.rows import ROWS, free
 from broker_lite.config.start import TopicAtStart
 from broker_lite.errors import ErrorCode, Malformed
