@@ -257,7 +257,7 @@ def _spin(scram: Scram, seconds: float) -> int:
 
 def _acls(bench: Bench) -> None:
     """Two of ours side by side, one with rules, in turn: a noisy machine is fair to both."""
-    records, turns = (100_000, 2) if bench.quick else (1_000_000, 3)
+    records, turns = (100_000, 2) if bench.quick else (1_000_000, 6)
     open_, ruled = BrokerLite(bench.folder / "open"), BrokerLite(bench.folder / "ruled")
     # The rules are made while everybody is a super user; from the second start on they hold.
     ruled.arguments = ("--set", f"authorizer.class.name={AUTHORIZER}", "--set", "super.users=User:ANONYMOUS")
