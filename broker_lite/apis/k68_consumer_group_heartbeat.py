@@ -3,8 +3,6 @@
 Versions
     0    the broker names the members
     1    members name themselves (KIP-1082); patterns for topic names
-Not done
-    session time-out and heartbeat interval per group: the broker's hold for all
 """
 
 from __future__ import annotations

@@ -11,18 +11,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import cast
 
-from broker_lite.config import coordination, elsewhere
+from broker_lite.config import elsewhere
 from broker_lite.config import group as group_keys
 from broker_lite.config.broker import BROKER_KEYS
 from broker_lite.config.client_metrics import CLIENT_METRICS_KEYS, INTERVAL_MS, MATCH, SELECTORS
 from broker_lite.config.group import GROUP_KEYS
 from broker_lite.config.kept import kept_keys
-from broker_lite.config.key import Key, Scope
+from broker_lite.config.key import Key, Kind, Scope, invalid
 from broker_lite.config.sources import Settings, TopicSettings, topic_config
 from broker_lite.config.topic import TOPIC_KEYS
 from broker_lite.errors import BrokerError, InvalidConfig, InvalidRequest
 
+_SESSIONS = (
+    (group_keys.CONSUMER_SESSION_TIMEOUT_MS, group_keys.CONSUMER_HEARTBEAT_INTERVAL_MS),
+    (group_keys.SHARE_SESSION_TIMEOUT_MS, group_keys.SHARE_HEARTBEAT_INTERVAL_MS),
+    (group_keys.STREAMS_SESSION_TIMEOUT_MS, group_keys.STREAMS_HEARTBEAT_INTERVAL_MS),
+)
+_START = re.compile(
+    r"earliest|latest|by_duration:\+?[Pp](?=[0-9Tt])(?:[0-9]+[Dd])?"
+    r"(?:[Tt](?=[0-9])(?:[0-9]+[Hh])?(?:[0-9]+[Mm])?(?:[0-9]+(?:[.,][0-9]{0,9})?[Ss])?)?"
+)
 KEYS: dict[Scope, dict[str, Key[object]]] = {
     Scope.TOPIC: TOPIC_KEYS,
     Scope.BROKER: BROKER_KEYS,
@@ -72,32 +82,37 @@ def _check_group(texts: Mapping[str, str], settings: Settings) -> None:
         if key is None:
             raise InvalidConfig(f"Unknown group config name: {name}")
         key.parse(text)
+        if key.kind is Kind.INT:
+            _check_bounds(key, cast("int", key.parse(text)), settings)
+    _check_start(texts.get(group_keys.SHARE_AUTO_OFFSET_RESET.name))
     made = TopicSettings(dict(texts), settings, Scope.GROUP)
-    for own, least, most in (
-        (
-            group_keys.CONSUMER_SESSION_TIMEOUT_MS,
-            coordination.GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
-            coordination.GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
-        ),
-        (
-            group_keys.CONSUMER_HEARTBEAT_INTERVAL_MS,
-            coordination.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
-            coordination.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
-        ),
-        (
-            group_keys.CONSUMER_ASSIGNMENT_INTERVAL_MS,
-            coordination.GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
-            coordination.GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS,
-        ),
-    ):
-        if own.name not in texts:
-            continue
-        if made.get(own) < settings.get(least):
-            raise InvalidConfig(f"{own.name} must be greater than or equal to {least.name}")
-        if made.get(own) > settings.get(most):
-            raise InvalidConfig(f"{own.name} must be less than or equal to {most.name}")
-    if made.get(group_keys.CONSUMER_SESSION_TIMEOUT_MS) <= made.get(group_keys.CONSUMER_HEARTBEAT_INTERVAL_MS):
-        raise InvalidConfig("consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms")
+    for session, heartbeat in _SESSIONS:
+        if made.get(session) <= made.get(heartbeat):
+            raise InvalidConfig(f"{session.name} must be greater than {heartbeat.name}")
+
+
+def _check_bounds(key: Key[object], value: int, settings: Settings) -> None:
+    """The broker's `group.share.min.session.timeout.ms` bounds a group's `share.session.timeout.ms`, and so on."""
+    kind, _, about = key.name.partition(".")
+    least, most = (f"group.{kind}.{word}.{about.removeprefix('num.')}" for word in ("min", "max"))
+    if (bound := _number(settings, least)) is not None and value < bound:
+        raise InvalidConfig(f"{key.name} must be greater than or equal to {least}")
+    if (bound := _number(settings, most)) is not None and value > bound:
+        raise InvalidConfig(f"{key.name} must be less than or equal to {most}")
+
+
+def _number(settings: Settings, name: str) -> int | None:
+    """The strongest word on a key that may not be there."""
+    said = settings.words([name])
+    return int(said[0].value) if said and said[0].value is not None else None
+
+
+def _check_start(text: str | None) -> None:
+    """Where a share group begins; a duration is what Java's `Duration.parse` takes, and not below zero."""
+    if text is not None and not _START.fullmatch(text):
+        name = group_keys.SHARE_AUTO_OFFSET_RESET.name
+        why = f"Invalid value `{text}` for configuration {name}. The value must be either 'earliest', 'latest' or"
+        raise invalid(name, text, f"{why} of the format 'by_duration:<PnDTnHnMn.nS>'.")
 
 
 def _check_client_metrics(texts: Mapping[str, str]) -> None:
