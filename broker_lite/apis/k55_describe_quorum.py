@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from broker_lite.apis.registry import Context, serves
 from broker_lite.errors import ErrorCode
+from broker_lite.ids import parse_topic_id
 from broker_lite.wire.messages.k55_describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -37,7 +38,13 @@ def describe_quorum(ctx: Context, req: DescribeQuorumRequest) -> DescribeQuorumR
             ]
         )
     node, end, now = ctx.advertised(), ctx.broker.journal_end, ctx.broker.clock.now_ms()
-    voter = ReplicaState(replica_id=node.id, log_end_offset=end, last_fetch_timestamp=now, last_caught_up_timestamp=now)
+    voter = ReplicaState(
+        replica_id=node.id,
+        replica_directory_id=parse_topic_id(ctx.broker.folder.id),
+        log_end_offset=end,
+        last_fetch_timestamp=now,
+        last_caught_up_timestamp=now,
+    )
     partition = PartitionDataResult(
         partition_index=0,
         leader_id=node.id,

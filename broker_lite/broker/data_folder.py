@@ -24,6 +24,7 @@ from broker_lite.partition.partition import Partition
 from broker_lite.shapes import dataclass, field
 
 _CHECKPOINTS = (layout.RECOVERY_POINTS, layout.LOG_STARTS, layout.HIGH_WATERMARKS)
+_NO_ID = "A" * 22
 
 
 @dataclass(slots=True)
@@ -39,6 +40,8 @@ class DataFolder:
         self.path = path
         self.disk = disk
         self._lock = lock
+        self.id = _NO_ID
+        """Kafka's `directory.id`; folders from before KRaft have none."""
         self.was_clean = checkpoints.take_clean_shutdown(disk, path)
         self.recovery_points = checkpoints.read_offsets(disk, path / layout.RECOVERY_POINTS)
         self.log_starts = checkpoints.read_offsets(disk, path / layout.LOG_STARTS)
@@ -73,9 +76,11 @@ class DataFolder:
                 f"the data folder {self.path} belongs to node {node}, not to {node_id}: start with --node-id {node}"
             )
         if "cluster.id" in known:
+            self.id = known.get("directory.id", self.id)
             return known["cluster.id"]
         cluster_id = cluster_id or _random_id()
-        properties = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": _random_id()}
+        self.id = _random_id()
+        properties = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": self.id}
         self._write_or_refuse(properties)
         return cluster_id
 

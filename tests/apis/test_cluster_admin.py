@@ -9,6 +9,8 @@ import pytest
 
 from broker_lite.config.start import Durability, TopicAtStart
 from broker_lite.errors import ErrorCode
+from broker_lite.ids import parse_topic_id
+from broker_lite.log import checkpoints
 from broker_lite.wire.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker_lite.wire.messages.k21_delete_records import (
     DeleteRecordsPartition,
@@ -190,6 +192,10 @@ async def test_a_quorum_of_one(talk: Talk) -> None:
     assert (quorum.leader_id, [voter.replica_id for voter in quorum.current_voters]) == (1, [1])
     assert quorum.high_watermark == quorum.current_voters[0].log_end_offset > 0
     assert response.nodes[0].listeners[0].port == 9092
+    folder = talk.broker.folder
+    written = checkpoints.read_meta_properties(folder.disk, folder.path)
+    assert written is not None
+    assert parse_topic_id(written["directory.id"]) == quorum.current_voters[0].replica_directory_id
     other = await talk.ask(asking("t"), 2, DescribeQuorumResponse)
     assert other.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
