@@ -61,6 +61,7 @@ def parser() -> Parser:
     )
     add("--sasl-user", metavar="NAME:PASSWORD", action="append", help="clients log in as one of these; repeatable")
     add("--tls", metavar="DIR", type=Path, help="speak TLS with the certificates that `broker-lite certs DIR` made")
+    add("--strict", action="store_true", help="refuse to start where anybody in the network may do anything")
     add("--config", metavar="FILE", type=Path, help="a Kafka .properties file")
     add("--set", metavar="KEY=VALUE", type=pair, action="append", default=[], help="any key of `broker-lite settings`")
     add("--metrics", metavar="HOST:PORT", help="a page that Prometheus reads (none)")
@@ -104,6 +105,8 @@ def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tu
         keys.METRICS: args.metrics,
     }
     flags |= {key.name: text for key, text in given.items() if text is not None}
+    if args.strict:
+        flags[security.REFUSE_OPEN.name] = "true"
     settings, notes = resolve(_file(args.config), environment, flags)
     topics = [parse_topic(text) for text in args.topic]
     for topic in topics:
@@ -180,9 +183,9 @@ async def _serve(options: StartOptions) -> None:
 
     async with Broker.running(options, clock) as broker, anyio.create_task_group() as tasks:
         # Before this line, while files are replayed, a signal ends the process at once: that is as safe as kill -9.
-        answer, limits = partial(registry.answer, broker), limits_from(options.settings)
+        answer, limits = partial(registry.answer, broker), limits_from(options)
         doors = Doors(limits, broker.quotas.too_fast)
-        broker.configs.on_change.append(lambda _scope, _name: doors.obey(limits_from(options.settings)))
+        broker.configs.on_change.append(lambda _scope, _name: doors.obey(limits_from(options)))
         addresses = protected(
             options.settings,
             options.listeners,
@@ -245,14 +248,19 @@ async def _obey(signals: AsyncIterator[signal.Signals], stop: anyio.Event, certi
         stop.set()
 
 
-def limits_from(settings: Settings) -> Limits:
+def limits_from(options: StartOptions) -> Limits:
     from broker_lite.server.limits import Limits, overrides
 
+    settings, rate = options.settings, security.MAX_CONNECTION_CREATION_RATE
     return Limits(
         request_max_bytes=settings.get(keys.SOCKET_REQUEST_MAX_BYTES),
         max_connections=settings.get(keys.MAX_CONNECTIONS),
         max_connections_per_ip=settings.get(keys.MAX_CONNECTIONS_PER_IP),
         max_connections_of=overrides(settings.get(keys.MAX_CONNECTIONS_PER_IP_OVERRIDES)),
+        creation_rates={
+            "": settings.get(rate),
+            **{one.name: settings.of_listener(one.name, rate) for one in options.listeners},
+        },
         max_idle_ms=settings.get(keys.CONNECTIONS_MAX_IDLE_MS),
         queued_max_request_bytes=settings.get(keys.QUEUED_MAX_REQUEST_BYTES),
         read_frame_ms=settings.get(keys.REQUEST_READ_TIMEOUT_MS),

@@ -10,6 +10,7 @@ from __future__ import annotations
 CLUSTER = "concerns a cluster"
 MACHINERY = "concerns the inside of Kafka's own server"
 SECURITY = "asks for security that this broker does not have"
+NOTHING = "turns off what this broker does not have"
 
 _BY_PREFIX = {
     "controller.": CLUSTER,
@@ -59,7 +60,7 @@ _BY_NAME = {
         group.consumer.regex.refresh.interval.ms offsets.load.buffer.size offsets.commit.timeout.ms
         offsets.topic.compression.codec transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
         quota.window.num quota.window.size.seconds client.quota.callback.class config.providers
-        create.topic.policy.class.name max.connection.creation.rate server.max.startup.time.ms
+        create.topic.policy.class.name server.max.startup.time.ms
         socket.listen.backlog.size socket.send.buffer.bytes socket.receive.buffer.bytes
         producer.id.expiration.check.interval.ms log.flush.offset.checkpoint.interval.ms
         unstable.api.versions.enable unstable.feature.versions.enable alter.config.policy.class.name
@@ -75,7 +76,7 @@ _DYNAMIC = """
     background.threads config.providers cordoned.log.dirs follower.fetch.last.tiered.offset.enable
     group.coordinator.cached.buffer.max.bytes group.share.assignment.interval.ms
     group.streams.assignment.interval.ms log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
-    log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads max.connection.creation.rate
+    log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads
     metric.reporters num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.fetchers
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
     remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second

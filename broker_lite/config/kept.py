@@ -59,7 +59,7 @@ _TABLE = {
         group.streams.num.standby.replicas=0 group.streams.session.timeout.ms=45000
         initial.broker.registration.timeout.ms=60000 kafka.metrics.polling.interval.secs=10
         log.cleaner.io.buffer.size=524288 log.cleaner.threads=1 log.flush.offset.checkpoint.interval.ms=60000
-        log.flush.start.offset.checkpoint.interval.ms=60000 max.connection.creation.rate=2147483647
+        log.flush.start.offset.checkpoint.interval.ms=60000
         metadata.log.segment.bytes=1073741824 metadata.max.idle.interval.ms=500 metrics.num.samples=2 num.io.threads=8
         num.network.threads=3 num.recovery.threads.per.data.dir=2 num.replica.alter.log.dirs.threads
         num.replica.fetchers=1 offsets.commit.timeout.ms=5000 offsets.load.buffer.size=5242880

@@ -127,12 +127,21 @@ SUPER_USERS = Key(
 ALLOW_EVERYONE_IF_NO_ACL_FOUND = Key(
     "allow.everyone.if.no.acl.found", Kind.BOOLEAN, False, "Whether a resource without any ACL is open to everybody."
 )
+MAX_CONNECTION_CREATION_RATE = Key(
+    "max.connection.creation.rate", Kind.INT, INT_MAX,
+    "Connections accepted in a second; further ones wait. Also by listener: listener.name.NAME.….", low=0, dynamic=True,
+)  # fmt: skip
+REFUSE_OPEN = Key(
+    "broker.lite.refuse.open.to.network", Kind.BOOLEAN, False,
+    "Refuse to start with a listener on the network that asks nobody who he is; `serve --strict` says it too.",
+)  # fmt: skip
 OPEN_TO_NETWORK = Key(
     "broker.lite.open.to.network", Kind.BOOLEAN, False,
     "Say true if a listener without authentication on the network is meant; it silences the warning.",
 )  # fmt: skip
 
 SECURITY_KEYS: dict[str, Key[object]] = keys_in(dict(globals()))
+_OF_ONE_LISTENER = ("ssl.", "sasl.", "connections.max.reauth", "max.connection.creation.rate")
 _JAAS = re.compile(r"(?:plain|scram-sha-256|scram-sha-512|oauthbearer)\.sasl\.jaas\.config")
 _JAAS_OPTION = re.compile(r'([A-Za-z_][A-Za-z0-9_.@-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
 _JAAS_TEXT: Key[str | None] = Key(
@@ -150,7 +159,7 @@ def listener_key(name: str) -> Key[object] | None:
     if _JAAS.fullmatch(rest):
         return _JAAS_TEXT
     key = SECURITY_KEYS.get(rest)
-    return key if key is not None and rest.startswith(("ssl.", "sasl.", "connections.max.reauth")) else None
+    return key if key is not None and rest.startswith(_OF_ONE_LISTENER) else None
 
 
 def users_from(text: str | None) -> dict[str, str]:

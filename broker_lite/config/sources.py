@@ -258,6 +258,8 @@ def resolve(
                 raise StartRefused(f"{error} ({where})" if source is Source.ENVIRONMENT else str(error)) from None
             layers[source][name] = text
         elif reason := elsewhere.why_elsewhere(name):
+            if reason == elsewhere.SECURITY and not text.strip():
+                reason = elsewhere.NOTHING
             ignored.setdefault(reason, []).append(name)
             if may_keep(name, text):
                 layers[source][name] = text

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
+from broker_lite.broker.quotas import SAMPLE_SECONDS, Meter
 from broker_lite.shapes import dataclass, field
 
 UNLIMITED = 2**31 - 1
@@ -29,6 +30,8 @@ class Limits:
     """`max.connections.per.ip`: further ones are closed at once."""
     max_connections_of: Mapping[str, int] = field(default_factory=dict)
     """`max.connections.per.ip.overrides`: another limit for some addresses."""
+    creation_rates: Mapping[str, float] = field(default_factory=dict)
+    """`max.connection.creation.rate`, by listener and, under the empty name, over all: further ones wait (KIP-612)."""
     max_idle_ms: int = 600_000
     """`connections.max.idle.ms`: nothing asked and nothing moved for so long."""
     queued_max_request_bytes: int = 268_435_456
@@ -102,6 +105,7 @@ class Doors:
         """Told of one who comes from an address: seconds after which he is to be turned away, 0 if he is welcome."""
         self.on_change: Callable[[], object] = bool  # nobody waits yet
         self._by_ip: Counter[str] = Counter()
+        self._pace: dict[str, Meter] = {}
         self.inside = 0
         self.held = 0
         self.obey(limits)
@@ -111,7 +115,24 @@ class Doors:
         self._most = min(limits.max_connections, connections_for_open_files())
         self._most_per_ip = limits.max_connections_per_ip
         self._most_of = limits.max_connections_of
+        self._rates = {name: rate for name, rate in limits.creation_rates.items() if rate < UNLIMITED}
         self.on_change()
+
+    @property
+    def paced(self) -> bool:
+        """Whether `came` wants to be told."""
+        return bool(self._rates)
+
+    def came(self, listener: str, now: float) -> float:
+        """Somebody came by this listener: seconds until the next may, at most a sample of the rate, as with Kafka."""
+        longest = 0.0
+        for name in ("", listener):
+            rate = self._rates.get(name)
+            if rate is not None:
+                meter = self._pace.setdefault(name, Meter())
+                meter.add(1, now)
+                longest = max(longest, meter.wait(rate, now) if rate else SAMPLE_SECONDS)
+        return min(longest, SAMPLE_SECONDS)
 
     @property
     def full(self) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Callable, Sequence
+from enum import Enum
 from itertools import count
 
 import anyio
@@ -40,6 +41,13 @@ _NOT_HERE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _PORT_ZERO_TRIES = 20
 
 log = get_logger(__name__)
+
+
+class Pause(Enum):
+    """Why nobody is let in until somebody leaves."""
+
+    FULL = "full"
+    NO_ROOM = "no room"
 
 
 @dataclass(slots=True, frozen=True)
@@ -145,46 +153,48 @@ class _Server:
         while True:
             while self._doors.full:
                 await self._someone_left.next().wait()
-            no_room = await self._let_in_until_full(listener, listening, doors)
-            if no_room is not None:
-                reason, inside = str(no_room), self._doors.inside
-                log.warning("listener.exhausted", listener=listener.name, reason=reason, inside=inside)
+            pause = await self._let_in_for_a_while(listener, listening, doors)
+            if pause is Pause.NO_ROOM:
                 await self._clock.wait(self._someone_left.next(), RETRY_ACCEPT_AFTER)
+            elif pause is not Pause.FULL:
+                await self._clock.wait(anyio.Event(), pause)
 
-    async def _let_in_until_full(
+    async def _let_in_for_a_while(
         self, listener: ListenerAddress, listening: socket.socket, doors: anyio.abc.TaskGroup
-    ) -> OSError | None:
-        """Clients are let in when the loop says that there are some. Returns when nobody may come for now, with the
-        error if that is because we have no room."""
+    ) -> Pause | float:
+        """Clients are let in when the loop says that there are some. Returns when nobody may come for now: why, or the
+        seconds until somebody may."""
         over = anyio.Event()
-        no_room: OSError | None = None
+        pause: Pause | float | None = None
 
         def come() -> None:
-            nonlocal no_room
-            try:
-                self._let_in(listener, listening, doors)
-            except OSError as error:
-                no_room = error
-                over.set()
-            if self._doors.full:
-                over.set()
+            nonlocal pause
+            if pause is None:
+                pause = self._let_in(listener, listening, doors)
+                if pause is not None:
+                    over.set()
 
         with arrivals(listening, come):
             await over.wait()
-        return no_room
+        assert pause is not None
+        return pause
 
-    def _let_in(self, listener: ListenerAddress, listening: socket.socket, doors: anyio.abc.TaskGroup) -> None:
-        """Those who stand in the queue, or some of them. OSError if there is no room for another file."""
+    def _let_in(
+        self, listener: ListenerAddress, listening: socket.socket, doors: anyio.abc.TaskGroup
+    ) -> Pause | float | None:
+        """Those who stand in the queue, or some of them. None if more may come."""
         for _ in range(AT_ONCE):
             if self._doors.full:
-                return
+                return Pause.FULL
             try:
                 client, address = listening.accept()
             except BlockingIOError:
-                return
+                return None
             except OSError as error:
                 if error.errno in _NO_ROOM:
-                    raise
+                    reason, inside = str(error), self._doors.inside
+                    log.warning("listener.exhausted", listener=listener.name, reason=reason, inside=inside)
+                    return Pause.NO_ROOM
                 continue  # others are of the client that is gone already
             client.setblocking(False)
             peer = _address(address)
@@ -200,6 +210,9 @@ class _Server:
                 in_background(self._adopt_at_once(client, connection))
             else:  # a handshake takes its time, and the end of the server does not wait for it
                 doors.start_soon(self._adopt, client, connection, listener.tls)
+            if self._doors.paced and (wait := self._doors.came(listener.name, self._clock.monotonic())) > 0:
+                return wait
+        return None
 
     async def _adopt_at_once(self, client: socket.socket, connection: Connection) -> None:
         try:

@@ -43,12 +43,19 @@ def protected(
 
 
 def warn_if_open(settings: Settings, listeners: Sequence[Listener]) -> None:
-    """One line for each listener on which anybody in the network may do anything."""
-    if settings.get(keys.OPEN_TO_NETWORK) or settings.get(keys.AUTHORIZER_CLASS_NAME):
+    """One line for each listener on which anybody in the network may do anything. StartRefused if none is wanted."""
+    if settings.get(keys.AUTHORIZER_CLASS_NAME):
         return
     for one in listeners:
         certificate = settings.of_listener(one.name, keys.SSL_CLIENT_AUTH) == "required"
-        if not (one.local or one.has_sasl or (one.has_tls and certificate)):
+        if one.local or one.has_sasl or (one.has_tls and certificate):
+            continue
+        if settings.get(keys.REFUSE_OPEN):
+            raise StartRefused(
+                f"--strict: anybody who reaches {one} may read, write and delete everything; "
+                "secure it, for instance with --sasl-user NAME:PASSWORD, or listen on 127.0.0.1"
+            )
+        if not settings.get(keys.OPEN_TO_NETWORK):
             log.warning(
                 "listener.open",
                 listener=str(one),

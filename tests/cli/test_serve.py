@@ -86,6 +86,13 @@ def test_a_file_that_is_not_utf_8_is_read_as_java_reads_it(tmp_path: Path) -> No
 
 
 def test_the_limits_are_those_of_the_settings() -> None:
-    limits = limits_from(options("--set", "max.connections=9", "--set", "connections.max.idle.ms=1000").settings)
+    limits = limits_from(options("--set", "max.connections=9", "--set", "connections.max.idle.ms=1000"))
     assert (limits.max_connections, limits.max_idle_ms) == (9, 1000)
     assert limits.request_max_bytes == 104857600
+
+
+def test_how_fast_clients_may_come_is_said_for_all_and_for_one_listener() -> None:
+    listeners = ["--listen", "A://127.0.0.1:0", "--listen", "B://127.0.0.1:0"]
+    rate = "max.connection.creation.rate"
+    said = options(*listeners, "--set", f"{rate}=50", "--set", f"listener.name.b.{rate}=5")
+    assert limits_from(said).creation_rates == {"": 50, "A": 50, "B": 5}

@@ -147,3 +147,14 @@ def test_a_wrong_value_stops_the_start_wherever_it_stands() -> None:
         resolve({"num.partitions": "x"}, NO, NO)
     with pytest.raises(StartRefused, match=r"Not a number of type INT \(KAFKA_NUM_PARTITIONS\)"):
         resolve(NO, {"KAFKA_NUM_PARTITIONS": "x"}, NO)
+
+
+def test_a_key_that_asks_for_security_is_warned_of_unless_it_says_nothing() -> None:
+    _, notes = resolve(
+        {"ssl.cipher.suites": "TLS_AES_128_GCM_SHA256", "ssl.endpoint.identification.algorithm": ""}, NO, NO
+    )
+    found = {note.facts["keys"]: (note.level, note.facts["reason"]) for note in notes}
+    assert found == {
+        "ssl.cipher.suites": ("warning", "asks for security that this broker does not have"),
+        "ssl.endpoint.identification.algorithm": ("debug", "turns off what this broker does not have"),
+    }

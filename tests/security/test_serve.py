@@ -14,6 +14,7 @@ import confluent_kafka.admin
 import pytest
 
 from broker_lite.cli import certs
+from tests.security.test_permissions import AUTHORIZER
 from tests.support.broker import BrokerFailed, BrokerProcess
 from tests.support.waiting import until
 
@@ -68,6 +69,25 @@ def test_an_open_listener_on_the_network_is_warned_of(start: Start, tmp_path: Pa
             assert "listener.open" not in quiet.stderr
     with BrokerProcess(tmp_path / "local") as local:
         assert "listener.open" not in local.stderr
+
+
+@pytest.mark.parametrize("more", [[], ["--set", "broker.lite.open.to.network=true"], ["--set", "ssl.client.auth=none"]])
+def test_a_strict_start_refuses_an_open_listener_on_the_network(start: Start, more: list[str]) -> None:
+    with pytest.raises(BrokerFailed, match=r"--strict: anybody who reaches PLAINTEXT://0\.0\.0\.0:0 may read, write"):
+        start("--strict", *more, listen="0.0.0.0:0").start()
+
+
+@pytest.mark.parametrize(
+    ("more", "listen"),
+    [
+        ([], "127.0.0.1:0"),
+        (["--sasl-user", "a:b"], "0.0.0.0:0"),
+        (["--set", f"authorizer.class.name={AUTHORIZER}"], "0.0.0.0:0"),
+    ],
+)
+def test_a_strict_start_is_content_with_one_that_is_not_open(start: Start, more: list[str], listen: str) -> None:
+    with start("--strict", *more, listen=listen) as broker:
+        assert "listener.open" not in broker.stderr
 
 
 def test_certificates_are_read_again_on_a_signal(start: Start, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 
-from broker_lite.server.limits import Budget, Complaints, Doors, Limits, overrides
+from broker_lite.server.limits import UNLIMITED, Budget, Complaints, Doors, Limits, overrides
 
 
 class Frame:
@@ -132,3 +132,21 @@ def test_complaints_are_counted_when_they_are_no_longer_logged() -> None:
     assert complaints.may_log("b")
     assert complaints.new_minute() == {"a": 2}
     assert complaints.may_log("a")
+
+
+def test_a_door_says_how_long_the_next_has_to_wait() -> None:
+    doors = Doors(Limits(creation_rates={"": UNLIMITED, "A": 2, "B": UNLIMITED}))
+    assert doors.paced
+    assert [doors.came("A", 0.0) for _ in range(20)] == [0.0] * 20, "two a second, over ten seconds"
+    assert doors.came("A", 0.0) == 0.5
+    assert doors.came("B", 0.0) == 0.0
+    assert [doors.came("A", 0.0) for _ in range(5)][-1] == 1.0, "a sample at most"
+    doors.obey(Limits())
+    assert not doors.paced
+
+
+def test_all_listeners_together_have_a_pace_too() -> None:
+    doors = Doors(Limits(creation_rates={"": 1, "A": 1, "B": 1}))
+    assert [doors.came(listener, 0.0) for listener in "ABABABABAB"] == [0.0] * 10
+    assert doors.came("A", 0.0) > 0
+    assert Doors(Limits(creation_rates={"": 0})).came("A", 0.0) == 1.0

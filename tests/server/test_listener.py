@@ -341,3 +341,18 @@ def test_who_is_accepted_inherits_what_the_listening_socket_was_told() -> None:
     assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
     for one in (accepted, client, listening):
         one.close()
+
+
+def test_who_comes_faster_than_the_rate_waits_in_line(run: Run) -> None:
+    server = run(limits=Limits(creation_rates={"": 0.1}), clock=ManualClock())
+    first, second, third = server.client(), server.client(), server.client()
+    for client in (first, second, third):
+        client.ask(b"in")
+    assert [first.hear(), second.hear()] == [b"in", b"in"]  # one in ten seconds, and one who makes it too many
+    server.turn()
+    third.socket.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        third.socket.recv(1)
+    third.socket.settimeout(PATIENCE)
+    pass_time(server, 2)
+    assert third.hear() == b"in"
