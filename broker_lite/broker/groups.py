@@ -38,7 +38,7 @@ from broker_lite.errors import (
 )
 from broker_lite.ids import GROUP_OFFSETS_TOPIC
 from broker_lite.logs import get_logger
-from broker_lite.records.build import NewRecord, build_batch
+from broker_lite.records.build import build_lines
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
@@ -60,7 +60,6 @@ BYTES_AT_START = 1 << 20
 """How much is loaded before the broker listens: some twenty milliseconds."""
 
 
-@lru_cache(maxsize=10_000)
 def java_hash(text: str) -> int:
     """Java's String.hashCode: over UTF-16 units, in 32 bits with a sign."""
     units = text.encode("utf-16-be", "surrogatepass")
@@ -70,6 +69,7 @@ def java_hash(text: str) -> int:
     return number - (1 << 32) if number >> 31 else number
 
 
+@lru_cache(maxsize=10_000)
 def partition_of(name: str, count: int) -> int:
     """The partition of an internal topic that keeps a group or a transactional id."""
     number = java_hash(name)
@@ -218,7 +218,7 @@ class GroupCoordinator:
     # ---- offsets
 
     def commit(
-        self, group: str, who: Committer, commits: Iterable[Commit], *, retention_ms: int, knows_epochs: bool
+        self, group: str, who: Committer, commits: list[Commit], *, retention_ms: int, knows_epochs: bool
     ) -> list[ErrorCode]:
         """One code for each. Written when this returns; see `when_durable`."""
         index, groups = self._of(group)
@@ -226,14 +226,15 @@ class GroupCoordinator:
             group,
             who,
             commits,
-            **self._now(),
+            now=self._clock.monotonic(),
+            now_ms=self._clock.now_ms(),
             retention_ms=retention_ms,
             knows_epochs=knows_epochs,
         )
         return self._carry_out(index, groups, decision)
 
     def commit_in_transaction(
-        self, group: str, who: Committer, commits: Iterable[Commit], *, producer_id: int, producer_epoch: int
+        self, group: str, who: Committer, commits: list[Commit], *, producer_id: int, producer_epoch: int
     ) -> list[ErrorCode]:
         """One code for each. The offsets are pending until the marker of the producer's transaction comes."""
         index, groups = self._of(group)
@@ -341,15 +342,7 @@ class GroupCoordinator:
     def _write(self, index: int, groups: Groups, records: list[Record], producer_id: int, producer_epoch: int) -> None:
         partition = self._partition(index)
         now_ms = self._clock.now_ms()
-        is_transactional = producer_id >= 0
-        batch = build_batch(
-            [NewRecord(record.key, record.value) for record in records],
-            timestamp=now_ms,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=0 if is_transactional else -1,
-            transactional=is_transactional,
-        )
+        batch = build_lines(records, timestamp=now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
         base = partition.append_internal(batch, now_ms=now_ms).base
         for at, record in enumerate(records, base):
             groups.apply(record, at=at, producer_id=producer_id, now_ms=now_ms)

@@ -37,7 +37,5 @@ class Decision(Generic[Reply]):
     records: list[Record] = field(default_factory=list)
     answers: list[tuple[Ticket, object]] = field(default_factory=list)
     """What to tell those who wait, after the records are written and applied."""
-    wake_at: float | None = None
-    """When (in seconds of the monotonic clock) the coordinator wants its `tick`."""
     undo: Callable[[], None] | None = None
     """To be called instead of `apply` if the records could not be written."""

@@ -245,17 +245,22 @@ _SHORT: Final = binary.Struct(">h")
 
 
 def record(key: object, value: object, *, version: int | None = None) -> Record:
-    kind = _BY_KEY[type(key)]
-    version = kind.version if version is None else version
-    if isinstance(value, ConsumerGroupMemberMetadataValue):
-        body = _write_member(value)
-    else:
-        body = encode_bytes(value, version)
-    return Record(_SHORT.pack(kind.number) + encode_bytes(key, 0), _SHORT.pack(version) + body, (key, value))
+    version = _BY_KEY[type(key)].version if version is None else version
+    return Record(key_bytes(key), value_bytes(value, version), (key, value))
 
 
 def tombstone(key: object) -> Record:
-    return Record(_SHORT.pack(_BY_KEY[type(key)].number) + encode_bytes(key, 0), None, (key, None))
+    return Record(key_bytes(key), None, (key, None))
+
+
+def key_bytes(key: object) -> bytes:
+    return _SHORT.pack(_BY_KEY[type(key)].number) + encode_bytes(key, 0)
+
+
+def value_bytes(value: object, version: int) -> bytes:
+    if isinstance(value, ConsumerGroupMemberMetadataValue):
+        return _SHORT.pack(version) + _write_member(value)
+    return _SHORT.pack(version) + encode_bytes(value, version)
 
 
 def read(key: bytes, value: bytes | None) -> tuple[object, object | None] | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Protocol
 
 from broker_lite.records.batch import (
     CONTROL,
     CRC_FROM,
-    HEADER,
     HEADER_SIZE,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
@@ -18,8 +19,14 @@ from broker_lite.records.batch import (
 from broker_lite.records.compression import Codec, deflate
 from broker_lite.records.record import Header, write_record
 from broker_lite.shapes import dataclass
+from broker_lite.wire.primitives import unsigned_varint
 
 _CRC_AT = 17
+_LENGTH = HEADER_SIZE - LOG_OVERHEAD
+"""Of an empty batch, as its length field has it."""
+_BEFORE_CRC = Struct(">qiibI")
+_AFTER_CRC = Struct(">hiqqqhii")
+assert (_BEFORE_CRC.size, _AFTER_CRC.size) == (CRC_FROM, HEADER_SIZE - CRC_FROM)
 
 
 @dataclass(slots=True)
@@ -84,6 +91,37 @@ def build_batch(
     )
 
 
+class Line(Protocol):
+    """A key and what is written under it, None: it is taken back."""
+
+    key: bytes
+    value: bytes | None
+
+
+def build_lines(lines: Sequence[Line], *, timestamp: int, producer_id: int = -1, producer_epoch: int = -1) -> bytes:
+    """A coordinator's batch: all lines of one moment, in plain; those of a producer are part of its transaction."""
+    payload = bytearray()
+    for delta, line in enumerate(lines):
+        key, value = line.key, line.value
+        # Lengths and deltas are zig-zag varints; here none is negative but the length of nothing.
+        record = b"\0\0" + unsigned_varint(delta << 1) + unsigned_varint(len(key) << 1) + key
+        record += b"\1\0" if value is None else unsigned_varint(len(value) << 1) + value + b"\0"
+        payload += unsigned_varint(len(record) << 1) + record
+    return assemble(
+        payload,
+        base_offset=0,
+        leader_epoch=-1,
+        attributes=TRANSACTIONAL if producer_id >= 0 else 0,
+        last_offset_delta=len(lines) - 1,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=0 if producer_id >= 0 else -1,
+        count=len(lines),
+    )
+
+
 def assemble(
     payload: bytes | bytearray | memoryview,
     *,
@@ -99,15 +137,7 @@ def assemble(
     count: int,
 ) -> bytes:
     """A header in front of what is already written (and compressed, if the attributes say so)."""
-    out = bytearray(HEADER_SIZE)
-    HEADER.pack_into(
-        out,
-        0,
-        base_offset,
-        HEADER_SIZE - LOG_OVERHEAD + len(payload),
-        leader_epoch,
-        MAGIC,
-        0,
+    body = _AFTER_CRC.pack(
         attributes,
         last_offset_delta,
         base_timestamp,
@@ -117,8 +147,8 @@ def assemble(
         base_sequence,
         count,
     )
-    out += payload
-    return bytes(sealed(out))
+    body += payload
+    return _BEFORE_CRC.pack(base_offset, _LENGTH + len(payload), leader_epoch, MAGIC, checksum(body)) + body
 
 
 def sealed(batch: bytearray) -> bytearray:

@@ -52,6 +52,8 @@ def unsigned_varint(value: int) -> bytes:
         raise ValueError(f"an unsigned varint cannot be {value}")
     if value < 128:
         return ONE_BYTE[value]
+    if value < 16384:
+        return bytes((value & 127 | 128, value >> 7))
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)

@@ -19,7 +19,7 @@ from broker_lite.coordinator.groups.coordinator import Groups
 from broker_lite.coordinator.groups.members import Join, Sync
 from broker_lite.coordinator.groups.offsets import Committed
 from broker_lite.coordinator.groups.settings import GroupSettings
-from broker_lite.coordinator.schemas import read
+from broker_lite.coordinator.schemas import OffsetCommitValue, read
 from broker_lite.errors import BrokerError, ErrorCode
 from broker_lite.ids import TopicId
 
@@ -119,7 +119,7 @@ class Playbook:
                 decision.undo()
             return decision.reply
         for record in decision.records:
-            assert record.spoken == read(record.key, record.value), "what is written is what is read"
+            assert record.spoken == _read(record), "what is written is what is read"
             self.log.append((record, len(self.log), producer_id))
             self.groups.apply(record, at=len(self.log) - 1, producer_id=producer_id, now_ms=self.now_ms)
         for who, answer in decision.answers:
@@ -298,3 +298,12 @@ def refused(who: str, code: ErrorCode, **facts: object) -> Expected:
 def told(who: str, answer: object = ErrorCode.NONE) -> Expected:
     """By an answer given at once: a code, or a list of codes."""
     return Expected(who, answer)
+
+
+def _read(record: Record) -> tuple[object, object | None] | None:
+    """What the bytes say, in the words of whoever decided it."""
+    match read(record.key, record.value):
+        case key, OffsetCommitValue() as value:
+            return key, Committed.of(value)
+        case said:
+            return said

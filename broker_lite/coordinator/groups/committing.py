@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker_lite.coordinator.decision import Record
+from broker_lite.coordinator.decision import Decision, Record
 from broker_lite.coordinator.groups.classic import ClassicGroup
 from broker_lite.coordinator.groups.consumer import ConsumerGroup
 from broker_lite.coordinator.groups.offsets import Committed, commit_record
 from broker_lite.errors import ErrorCode, GroupIdNotFound, IllegalGeneration
 from broker_lite.ids import NO_TOPIC_ID
 from broker_lite.shapes import dataclass
+
+_ACCEPTED = ErrorCode.NONE
 
 
 @dataclass(slots=True)
@@ -58,9 +60,9 @@ def check(
         raise (GroupIdNotFound if knows_epochs else IllegalGeneration)(f"there is no group {group_id}")
 
 
-def records_of(
-    group_id: str, commits: Iterable[Commit], *, now_ms: int, expire_ms: int, metadata_max: int
-) -> tuple[list[ErrorCode], list[Record]]:
+def decide(
+    group_id: str, commits: Iterable[Commit], now_ms: int, expire_ms: int, metadata_max: int
+) -> Decision[list[ErrorCode]]:
     """A code for each commit, and a record for each that is accepted."""
     codes: list[ErrorCode] = []
     records: list[Record] = []
@@ -71,5 +73,5 @@ def records_of(
             continue
         committed = Committed(one.offset, one.leader_epoch, metadata, now_ms, expire_ms, one.topic_id)
         records.append(commit_record(group_id, one.topic, one.partition, committed))
-        codes.append(ErrorCode.NONE)
-    return codes, records
+        codes.append(_ACCEPTED)
+    return Decision(codes, records)

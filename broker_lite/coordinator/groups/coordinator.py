@@ -156,7 +156,7 @@ class Groups:
         self,
         group_id: str,
         who: Committer,
-        commits: Iterable[Commit],
+        commits: list[Commit],
         *,
         now: float,
         now_ms: int,
@@ -164,40 +164,30 @@ class Groups:
         knows_epochs: bool = True,
     ) -> Decision[list[ErrorCode]]:
         """One code for each commit. `knows_epochs`: from version 9 on a client knows consumer groups and code 69."""
-        commits = list(commits)
         group = self.groups.get(group_id)
         committing.check(group_id, group, who, commits, transactional=False, knows_epochs=knows_epochs)
-        if isinstance(group, ClassicGroup) and group.state in (State.STABLE, State.PREPARING_REBALANCE):
+        if (
+            isinstance(group, ClassicGroup)
+            and (member := group.members.get(who.member_id)) is not None
+            and group.state in (State.STABLE, State.PREPARING_REBALANCE)
+        ):
             # A commit is as good as a heartbeat.
-            member = group.members.get(who.member_id)
-            if member is not None:
-                turn = self._turn(now, now_ms)
-                turn.set_timer("session", group_id, member.id, within_ms=member.session_timeout_ms)
+            self._turn(now, now_ms).set_timer("session", group_id, member.id, within_ms=member.session_timeout_ms)
         expire_ms = -1 if retention_ms == -1 else now_ms + retention_ms
-        return self._committing(group_id, commits, now_ms, expire_ms)
+        return committing.decide(group_id, commits, now_ms, expire_ms, self.settings.metadata_max)
 
     def commit_in_transaction(
-        self, group_id: str, who: Committer, commits: Iterable[Commit], *, now_ms: int
+        self, group_id: str, who: Committer, commits: list[Commit], *, now_ms: int
     ) -> Decision[list[ErrorCode]]:
         """As `commit`; the records are to be written as a transactional batch of the producer."""
         _check_id(group_id)
-        commits = list(commits)
         for one in commits:
             topic = self.catalogue.get(one.topic)
             if topic is not None:
                 one.topic_id = topic.id
         group = self.groups.get(group_id)
         committing.check(group_id, group, who, commits, transactional=True, knows_epochs=False)
-        return self._committing(group_id, commits, now_ms, -1)
-
-    def _committing(
-        self, group_id: str, commits: Iterable[Commit], now_ms: int, expire_ms: int
-    ) -> Decision[list[ErrorCode]]:
-        limit = self.settings.metadata_max
-        codes, records = committing.records_of(
-            group_id, commits, now_ms=now_ms, expire_ms=expire_ms, metadata_max=limit
-        )
-        return Decision(codes, records, wake_at=self._timers.next_at)
+        return committing.decide(group_id, commits, now_ms, -1, self.settings.metadata_max)
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Refuse a member of a consumer group that is not up to date; whoever names none is welcome."""
@@ -270,10 +260,11 @@ class Groups:
         said = record.spoken or schemas.read(record.key, record.value)
         match said:
             case (OffsetCommitKey() as key, value):
-                assert value is None or isinstance(value, OffsetCommitValue)
-                if value is not None and key.group not in self.groups:
+                committed = Committed.of(value) if isinstance(value, OffsetCommitValue) else value
+                assert committed is None or isinstance(committed, Committed)
+                if committed is not None and key.group not in self.groups:
                     self.groups[key.group] = ClassicGroup(key.group, now_ms=now_ms)
-                self.offsets.apply(key, value, at=at, producer_id=producer_id)
+                self.offsets.apply(key, committed, at=at, producer_id=producer_id)
             case (GroupMetadataKey() as key, None):
                 if isinstance(self.groups.get(key.group), ClassicGroup):
                     del self.groups[key.group]
@@ -340,7 +331,7 @@ class Groups:
                 else:
                     syncing.assignment_was_not_written(group, self._turn(turn.now, turn.now_ms))
 
-        return Decision(reply, turn.records, turn.answers, self._timers.next_at, undo)
+        return Decision(reply, turn.records, turn.answers, undo)
 
     def _member_group(self, group_id: str) -> Group:
         """The group somebody claims to be a member of."""

@@ -11,7 +11,7 @@ from struct import Struct
 
 from broker_lite.coordinator.groups.classic import ClassicGroup
 from broker_lite.coordinator.groups.coordinator import Groups
-from broker_lite.coordinator.groups.offsets import Committed
+from broker_lite.coordinator.groups.offsets import BARE, BARE_TAGS, Committed
 from broker_lite.ids import NO_TOPIC_ID
 
 _PARTITION = Struct(">i")
@@ -19,9 +19,6 @@ _HEAD_3 = Struct(">hqih")
 _HEAD_4 = Struct(">hqiB")
 _TIME = Struct(">q")
 _BARE_3 = Struct(">hqihq")
-_BARE_4 = Struct(">hqiBq3s16s")
-_TOPIC_ID = b"\x01\x00\x10"
-"""One tagged field, the topic id, sixteen bytes."""
 _LONGEST = 126
 """A note whose length fits into one byte."""
 
@@ -32,9 +29,9 @@ def _read_bare(value: bytes, at: int) -> Committed | None:
         version, offset, leader_epoch, length, commit_ms = _BARE_3.unpack(value)
         if version == 3 and not length:
             return Committed(offset, leader_epoch, "", commit_ms, -1, NO_TOPIC_ID, at)
-    elif len(value) == _BARE_4.size:
-        version, offset, leader_epoch, length, commit_ms, tag, topic_id = _BARE_4.unpack(value)
-        if version == 4 and length == 1 and tag == _TOPIC_ID:
+    elif len(value) == BARE.size:
+        version, offset, leader_epoch, length, commit_ms, tag, topic_id = BARE.unpack(value)
+        if version == 4 and length == 1 and tag == BARE_TAGS:
             return Committed(offset, leader_epoch, "", commit_ms, -1, topic_id, at)
     return None
 
@@ -95,7 +92,7 @@ class CommitLoader:
             version, offset, leader_epoch, length = _HEAD_4.unpack_from(value)
             pos, length = _HEAD_4.size, length - 1
             tags = pos + length + _TIME.size
-            if version != 4 or not 0 <= length < _LONGEST or value[tags : tags + 3] != _TOPIC_ID or size != tags + 19:
+            if version != 4 or not 0 <= length < _LONGEST or value[tags : tags + 3] != BARE_TAGS or size != tags + 19:
                 return None
             topic_id = value[tags + 3 :]
         note = self._note(value[pos : pos + length])

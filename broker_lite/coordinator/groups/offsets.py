@@ -8,9 +8,11 @@ that stands later in the log wins, which is why each offset knows the place of i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from struct import Struct
 
 from broker_lite.coordinator.decision import Record
-from broker_lite.coordinator.schemas import OffsetCommitKey, OffsetCommitValue, record, tombstone
+from broker_lite.coordinator.schemas import OffsetCommitKey, OffsetCommitValue, key_bytes, tombstone, value_bytes
 from broker_lite.ids import NO_TOPIC_ID
 from broker_lite.shapes import dataclass
 
@@ -29,6 +31,17 @@ class Committed:
     at: int = -1
     """The offset of the record in `__consumer_offsets`."""
 
+    @classmethod
+    def of(cls, value: OffsetCommitValue) -> Committed:
+        return cls(
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp,
+            value.expire_timestamp,
+            value.topic_id,
+        )
+
 
 NOTHING = Committed(-1, -1, "", -1)
 """What a group that never committed is told: no offset, and no error."""
@@ -36,19 +49,37 @@ NOTHING = Committed(-1, -1, "", -1)
 ByTopic = dict[str, dict[int, Committed]]
 
 
-def commit_record(group: str, topic: str, partition: int, committed: Committed) -> Record:
+BARE = Struct(">hqiBq3s16s")
+"""A value of version 4 without a note, as nearly all are: all of its fields have a fixed place."""
+BARE_TAGS = b"\x01\x00\x10"
+"""One tagged field, the topic id, sixteen bytes."""
+
+
+@lru_cache(maxsize=4096)
+def _under(group: str, topic: str, partition: int) -> tuple[OffsetCommitKey, bytes]:
+    """The key of an offset and its bytes: whoever commits once does so again and again."""
     key = OffsetCommitKey(group=group, topic=topic, partition=partition)
+    return key, key_bytes(key)
+
+
+def commit_record(group: str, topic: str, partition: int, committed: Committed) -> Record:
+    """It speaks of `committed` itself, which `apply` keeps."""
+    key, written = _under(group, topic, partition)
+    offset, epoch, at_ms, topic_id = committed.offset, committed.leader_epoch, committed.commit_ms, committed.topic_id
+    if not committed.metadata and committed.expire_ms == -1 and topic_id != NO_TOPIC_ID:
+        return Record(written, BARE.pack(4, offset, epoch, 1, at_ms, BARE_TAGS, topic_id), (key, committed))
     value = OffsetCommitValue(
-        offset=committed.offset,
-        leader_epoch=committed.leader_epoch,
+        offset=offset,
+        leader_epoch=epoch,
         metadata=committed.metadata,
-        commit_timestamp=committed.commit_ms,
+        commit_timestamp=at_ms,
         expire_timestamp=committed.expire_ms,
-        topic_id=committed.topic_id,
+        topic_id=topic_id,
     )
+    version = 3 if topic_id == NO_TOPIC_ID else 4
     if committed.expire_ms != -1:
-        return record(key, value, version=1)  # the only version that can say when it ends
-    return record(key, value, version=3 if committed.topic_id == NO_TOPIC_ID else 4)
+        version = 1  # the only one that can say when it ends
+    return Record(written, value_bytes(value, version), (key, committed))
 
 
 def deletion(group: str, topic: str, partition: int) -> Record:
@@ -89,21 +120,13 @@ class Offsets:
         """Where the offsets of a topic go, for whoever has many of them. It is there from now on, so put one in."""
         return self._groups.setdefault(group, {}).setdefault(topic, {})
 
-    def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None, *, at: int, producer_id: int) -> None:
-        if value is None:
+    def apply(self, key: OffsetCommitKey, committed: Committed | None, *, at: int, producer_id: int) -> None:
+        if committed is None:
             _discard(self._groups, key)
             for producer in self._open.get(key.group, ()):
                 _discard(self._pending.get(producer, {}), key)
             return
-        committed = Committed(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp,
-            value.expire_timestamp,
-            value.topic_id,
-            at,
-        )
+        committed.at = at
         if producer_id < 0:
             self._groups.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = committed
         else:

@@ -10,6 +10,7 @@ from broker_lite.coordinator.groups.coordinator import Groups
 from broker_lite.coordinator.groups.loading import CommitLoader
 from broker_lite.coordinator.groups.offsets import Committed, commit_record, deletion
 from broker_lite.coordinator.groups.settings import GroupSettings
+from broker_lite.coordinator.schemas import OffsetCommitValue, value_bytes
 from broker_lite.errors import Malformed
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -93,3 +94,11 @@ def test_both_forms_of_today_are_read_without_the_codec() -> None:
     assert groups.offsets.of("g") == {
         "t": {0: Committed(1, -1, "note", 3, at=0), 1: Committed(2, 7, "", 3, -1, bytes(range(16)), at=1)}
     }
+
+
+def test_a_commit_without_a_note_is_written_as_the_codec_would() -> None:
+    committed = Committed(5, 2, "", 3, -1, bytes(range(16)))
+    value = OffsetCommitValue(
+        offset=5, leader_epoch=2, metadata="", commit_timestamp=3, expire_timestamp=-1, topic_id=bytes(range(16))
+    )
+    assert commit_record("g", "t", 1, committed).value == value_bytes(value, 4)
