@@ -33,6 +33,11 @@ def refused(asked: object, response: type, version: int, code: int, text: str | 
     return made
 
 
+def empty(asked: object, response: type, version: int) -> object:
+    """The response to a request that named nothing, where there is no place for an error: Kafka's is empty too."""
+    return _entry(asked, layout(response, version), 0, None)
+
+
 def _entry(asked: object, form: Struct, code: int, text: str | None) -> object:
     values: dict[str, object] = {}
     for slot in form.slots:

@@ -56,6 +56,11 @@ class NoReply(Enum):
 NO_REPLY: Final = NoReply.NO_REPLY
 """What a handler returns when the client does not wait for an answer (acks=0)."""
 
+
+class NoPlace(Malformed):
+    """An error that a response cannot say, because the request named nothing of which it could be said."""
+
+
 FEW_ELEMENTS = 1000
 """Array elements in a request of somebody who has not logged in."""
 _read_header = struct.Struct(">hhih").unpack_from
@@ -219,7 +224,10 @@ class Registry:
             return _reply(route, ctx, _refused(route, ctx, request, error))
 
     def refuse(self, broker: Broker, connection: ConnectionFacts, frame: memoryview, error: BrokerError) -> Answer:
-        """The reply that an API gives when `error` keeps it from doing anything. For who is not to be trusted yet."""
+        """The reply that an API gives when `error` keeps it from doing anything. For who is not to be trusted yet.
+
+        As with Kafka, who named nothing gets an answer with nothing in it.
+        """
         header, pos = read_request_header(frame, request_is_flexible)
         route = self._routes.get((header.api_key, header.api_version))
         if route is None:
@@ -228,7 +236,11 @@ class Registry:
         request, _ = decode(route.request, header.api_version, frame, pos, max_elements=FEW_ELEMENTS)
         name = header.client_id or ""
         ctx = Context(broker, connection, header.api_version, header.correlation_id, name, route.older)
-        return _written(route, ctx, _refused(route, ctx, request, error))
+        try:
+            response = _refused(route, ctx, request, error)
+        except NoPlace:
+            response = mirror.empty(request, route.response, ctx.version)
+        return _written(route, ctx, response)
 
     def _unknown(
         self, broker: Broker, connection: ConnectionFacts, key: int, version: int, correlation_id: int, client_id: str
@@ -311,7 +323,7 @@ def _refused(route: Route, ctx: Context, request: object, error: Exception) -> o
         return served.refuse(ctx, request, error)
     response = mirror.refused(request, served.response, ctx.version, ctx.code(error), error.message)
     if response is None:
-        raise Malformed(f"{served.name} has no place for {error.code.name}: {error.message}")
+        raise NoPlace(f"{served.name} has no place for {error.code.name}: {error.message}")
     return response
 
 

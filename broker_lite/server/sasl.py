@@ -1,6 +1,6 @@
 """The gate of a listener with SASL: who has not said who it is may say only that.
 
-    STRANGER    may ask ApiVersions and SaslHandshake; anything else is hung up on, unanswered
+    STRANGER    may ask ApiVersions, once, and SaslHandshake; anything else is hung up on, unanswered
     TALKING     has chosen a mechanism (SaslHandshake v1) and logs in with SaslAuthenticate; anything else is
                 answered with ILLEGAL_SASL_STATE in the words of its own API, and hung up on
     RAW         the same with SaslHandshake v0: frames are bare tokens, and a refusal is silence
@@ -47,6 +47,8 @@ MOST_FRAMES = 10
 _AGAIN_AFTER = 1.0
 """Seconds from one renewal of a log-in to the next, as with Kafka."""
 _WORKERS = 2
+_ERROR_OF_VERSIONS = slice(8, 10)
+"""Where the answer to ApiVersions has its error, in every version: after its size and its number."""
 _read_key = struct.Struct(">hhi").unpack_from
 
 Answerer = Callable[[ConnectionFacts, memoryview], Answer | Awaitable[Answer]]
@@ -80,6 +82,7 @@ class Gate:
 
     __slots__ = (
         "_answer",
+        "_asked_versions",
         "_entered",
         "_expires",
         "_frames",
@@ -98,6 +101,7 @@ class Gate:
         self._answer = answer
         self._since = rules.clock.monotonic()
         self._frames = 0
+        self._asked_versions = False
         self._mechanism = ""
         self._login: Login | None = None
         self._entered: float | None = None
@@ -136,10 +140,19 @@ class Gate:
         if self.state is State.TALKING:
             return self._talk(facts, frame, key)
         if key == API_VERSIONS:
-            return self._answer(facts, frame)
+            return self._versions(facts, frame)
         if key != HANDSHAKE:
             raise Malformed(f"a request with API key {key} before a log-in: its security.protocol lacks SASL")
         return self._shake(facts, frame, version)
+
+    def _versions(self, facts: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
+        """Once, as with Kafka; who was told that he asked in a version which we do not know may ask again."""
+        if self._asked_versions:
+            raise Malformed("ApiVersions was asked for again before a log-in")
+        answer = self._answer(facts, frame)
+        if isinstance(answer, list) and isinstance(answer[0], bytes):
+            self._asked_versions = answer[0][_ERROR_OF_VERSIONS] == b"\0\0"
+        return answer
 
     def _inside_for_a_time(self, facts: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
         key, version = self._key(frame)

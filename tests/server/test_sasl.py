@@ -18,9 +18,13 @@ from broker_lite.server.sasl import MOST_FRAMES, SaslRules
 from broker_lite.wire.codec import decode, encode_bytes
 from broker_lite.wire.headers import request_is_flexible, response_is_flexible
 from broker_lite.wire.messages import response_class
+from broker_lite.wire.messages.k01_fetch import FetchRequest
+from broker_lite.wire.messages.k02_list_offsets import ListOffsetsRequest
 from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataResponse
+from broker_lite.wire.messages.k15_describe_groups import DescribeGroupsRequest
 from broker_lite.wire.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker_lite.wire.messages.k18_api_versions import ApiVersionsRequest
+from broker_lite.wire.messages.k20_delete_topics import DeleteTopicsRequest
 from broker_lite.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from broker_lite.wire.schema import spec_of
 from tests.security.test_oauth import unsigned
@@ -167,6 +171,15 @@ def test_the_versions_may_be_asked_for_before_the_log_in(run: Run) -> None:
     assert shake(client, "PLAIN").error_code == 0
 
 
+def test_the_versions_are_told_once(run: Run) -> None:
+    client = listening(run)
+    asked = frame(ApiVersionsRequest(), 0)
+    client.ask(asked)
+    assert client.hear() == asked
+    client.ask(asked)
+    assert client.is_hung_up_on()
+
+
 def test_any_other_request_before_the_log_in_is_hung_up_on(run: Run) -> None:
     for request, version in ((MetadataRequest(topics=None), 9), (SaslAuthenticateRequest(auth_bytes=b""), 2)):
         client = listening(run)
@@ -180,6 +193,28 @@ def test_any_other_request_during_the_log_in_is_refused_in_its_own_words(run: Ru
     response = answered(client, MetadataRequest(topics=None), 13)
     assert isinstance(response, MetadataResponse)
     assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert client.is_hung_up_on()
+
+
+@pytest.mark.parametrize(
+    ("asked", "version", "told"),
+    [
+        (MetadataRequest(topics=None), 12, "00 00000000 01 00 ffffffff 01 00"),
+        (MetadataRequest(topics=[]), 1, "00000000 ffffffff 00000000"),
+        (FetchRequest(max_wait_ms=1, min_bytes=1, topics=[]), 4, "00000000 00000000"),
+        (DescribeGroupsRequest(groups=[]), 0, "00000000"),
+        (DeleteTopicsRequest(timeout_ms=1), 1, "00000000 00000000"),
+        (ListOffsetsRequest(replica_id=-1, topics=[]), 1, "00000000"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_request_during_the_log_in_that_names_nothing_hears_what_kafka_says(
+    run: Run, asked: object, version: int, told: str
+) -> None:
+    client = listening(run)
+    shake(client, "PLAIN")
+    client.ask(frame(asked, version))
+    assert client.hear()[4:] == bytes.fromhex(told)
     assert client.is_hung_up_on()
 
 
@@ -217,7 +252,8 @@ def test_a_log_in_does_not_take_for_ever(run: Run) -> None:
 
 def test_a_stranger_asks_a_few_times_only(run: Run) -> None:
     client = listening(run)
-    asked = frame(ApiVersionsRequest(), 0)
+    # The echo of this number looks like the error of somebody who asks in a version that nobody knows.
+    asked = struct.pack(">hhih", 18, 99, ErrorCode.UNSUPPORTED_VERSION << 16, -1)
     for _ in range(MOST_FRAMES):
         client.ask(asked)
         assert client.hear() == asked
