@@ -1,4 +1,4 @@
-"""Python clients before a mechanism that is not offered and a broker that they do not trust: each says what is wrong."""
+"""Python clients before a mechanism that is not offered and a broker that they do not trust: each says what is so."""
 
 from __future__ import annotations
 
