@@ -32,7 +32,7 @@ Ten thousand idle connections take 31 MiB. A connection that comes, asks once an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable
 
 import anyio
 
@@ -40,14 +40,13 @@ from broker_lite.apis.registry import Answer, ConnectionFacts
 from broker_lite.errors import Malformed
 from broker_lite.logs import get_logger
 from broker_lite.server.inbox import Inbox, read_size
-from broker_lite.server.limits import SLOWEST, Budget, Complaints, Limits
 from broker_lite.server.outbox import JOIN, Outbox
+from broker_lite.server.patience import Patience
 from broker_lite.server.sasl import Answerer, Gate
+from broker_lite.server.shared import Shared
+from broker_lite.server.strangers import FIRST_FRAME_MAX, language_of, peer_name, printable
 from broker_lite.server.tls import Tls
-from broker_lite.shapes import dataclass, field
 
-RECEIVE = 262_144
-"""The shared receive buffer: at most so much comes in one go."""
 TURN = 1_048_576
 """Written for one connection before the others get their turn."""
 HIGH_WATER = 65_536
@@ -58,25 +57,6 @@ LINGER = 30.0
 
 log = get_logger(__name__)
 
-_FIRST_FRAME_MAX = 0x1600_0000
-"""A first frame of 369 MB or more is no frame: it is TLS (0x1603) or text."""
-_HTTP = (b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
-
-
-@dataclass(slots=True)
-class Shared:
-    """What all connections of a server have in common."""
-
-    answer: Answerer
-    limits: Limits
-    budget: Budget
-    spawn: Callable[[Callable[[], Coroutine[object, object, None]]], object]
-    """Starts a task that ends with the server: anyio's `TaskGroup.start_soon`."""
-    on_made: Callable[[Connection], None]
-    on_gone: Callable[[Connection], None]
-    complaints: Complaints = field(default_factory=Complaints)
-    receive: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE)))
-
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
@@ -86,7 +66,6 @@ class Connection(asyncio.BufferedProtocol):
         "_closed",
         "_closing",
         "_eof",
-        "_frame_since",
         "_frames",
         "_gate",
         "_idle",
@@ -94,12 +73,10 @@ class Connection(asyncio.BufferedProtocol):
         "_leaving",
         "_max_frame",
         "_outbox",
-        "_quiet_since",
+        "_patience",
         "_reading",
         "_scope",
         "_shared",
-        "_stirred",
-        "_swept_frame",
         "_tls",
         "_transport",
         "_waits",
@@ -118,7 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answer: Answerer = shared.answer if gate is None else gate
         self._inbox = Inbox(shared.receive, shared.budget, self._breathe)
         self._outbox = Outbox()
-        self._max_frame = min(self._largest_frame(), _FIRST_FRAME_MAX)
+        self._max_frame = min(self._largest_frame(), FIRST_FRAME_MAX)
         self._frames = 0
         self._busy = False
         """A request waits for something."""
@@ -132,10 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         """The transport holds more than it likes."""
         self._reading = True
         self._eof = self._leaving = self._closing = self._closed = False
-        self._stirred = True
-        """Something moved since the sweeper came by."""
-        self._quiet_since = self._frame_since = 0.0
-        self._swept_frame = -1
+        self._patience = Patience()
 
     # ------------------------------------------------------------ what the loop calls
 
@@ -150,7 +124,14 @@ class Connection(asyncio.BufferedProtocol):
         return self._inbox.room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._stirred = True
+        self._patience.stirred = True
+        engaged = self._busy or self._choked or self._closing or self._leaving or self._outbox.queue
+        if self._frames and self._gate is None and not engaged:
+            frame = self._inbox.only(nbytes)
+            if frame is not None and len(frame) <= self._max_frame:
+                self._frames += 1
+                self._ask_alone(frame)
+                return
         came = self._inbox.arrived(nbytes)
         if came is not None:
             stream, ours = came
@@ -182,33 +163,23 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._choked = False
-        self._stirred = True
+        self._patience.stirred = True
         self._proceed()
 
     # ------------------------------------------------------------ what the server calls
 
     def sweep(self, now: float) -> None:
         """One sweeper looks at every connection about once a second; only here is time a matter."""
-        inbox, limits = self._inbox, self._shared.limits
-        if self._stirred:
-            self._stirred = False
-            self._quiet_since = now
-        quiet = now - self._quiet_since
+        limits = self._shared.limits
+        quiet = self._patience.quiet_for(now)
         if self._closing:
             if quiet > LINGER:
                 self._transport.abort()
-            return
-        if self._gate is not None and self._gate.overdue(now):
+        elif self._gate is not None and self._gate.overdue(now):
             self._refuse("a log-in has begun and was not complete in time")
-            return
-        if inbox.has_partial:
-            if self._swept_frame != self._frames or inbox.short:
-                self._swept_frame = self._frames
-                self._frame_since = now
-            elif now - self._frame_since > limits.read_frame_ms / 1000 + inbox.filled / SLOWEST:
-                self._refuse("a request has begun and did not arrive in time")
-                return
-        if quiet > limits.max_idle_ms / 1000 and not self._busy:
+        elif self._patience.is_late(self._inbox, self._frames, now, limits.read_frame_ms):
+            self._refuse("a request has begun and did not arrive in time")
+        elif quiet > limits.max_idle_ms / 1000 and not self._busy:
             log.debug("connection.idle", peer=peer_name(self.facts), seconds=round(quiet))
             self._closing = True
             self._transport.abort()
@@ -267,6 +238,24 @@ class Connection(asyncio.BufferedProtocol):
         self._inbox.done()
         return queued
 
+    def _ask_alone(self, frame: memoryview) -> None:
+        """As `_ask` and `_proceed` while nothing else is under way, which is what nearly every small request finds."""
+        try:
+            answer = self._answer(self.facts, frame)
+            if isinstance(answer, list):
+                first = answer[0]
+                if len(answer) == 1 and isinstance(first, bytes) and len(first) <= JOIN:
+                    self._transport.write(first)
+                else:
+                    self._outbox.put(answer)
+                    self._proceed()
+            elif answer is not None:
+                self._park(answer)
+        except Malformed as error:
+            self._refuse(str(error))
+        except Exception:
+            self._bug()
+
     def _park(self, waits: Awaitable[Answer]) -> None:
         self._busy = True
         self._waits = waits
@@ -297,7 +286,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _answered(self, answer: Answer) -> None:
         self._busy = False
-        self._stirred = True
+        self._patience.stirred = True
         self._inbox.done()
         if answer is not None:
             self._outbox.put(answer)
@@ -345,7 +334,7 @@ class Connection(asyncio.BufferedProtocol):
         if want is not self._reading and not self._closing and not self._closed and not self._eof:
             self._reading = want
             if want:
-                self._swept_frame = -1
+                self._patience.begin_again()
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
@@ -358,33 +347,16 @@ class Connection(asyncio.BufferedProtocol):
                 if left <= 0:
                     asyncio.get_running_loop().call_soon(self._proceed)
                     return
-                sent = self._send_past_us() if self._outbox.is_long and self._tls is None else 0
-                if not sent:
-                    part = self._outbox.next_write()
-                    self._transport.write(part)
-                    sent = len(part)
-                left -= sent
+                left -= self._outbox.write_to(self._transport, encrypted=self._tls is not None)
         except Exception:
             self._bug()
-
-    def _send_past_us(self) -> int:
-        """A long reply from the page cache to the socket, at two thirds of the cost. Only if the transport has nothing
-        that was said before; when the socket is full, the transport gets the next chunk and tells when there is room.
-        The number of a socket that is closing may be another's already."""
-        transport = self._transport
-        if transport.get_write_buffer_size() or transport.is_closing():
-            return 0
-        return self._outbox.send(transport.get_extra_info("socket").fileno())
 
     # ------------------------------------------------------------ the end
 
     def _refuse_frame(self, size: int, start: bytes) -> None:
         reason = f"a frame of {size} bytes, the limit is {self._largest_frame()}"
-        if self._frames == 0 and start in _HTTP:
-            reason = "an HTTP client is talking to a Kafka port: use a Kafka client, or the port of the HTTP service"
-        elif self._frames == 0 and start[:2] == b"\x16\x03":
-            wanted = "PLAINTEXT" if self._gate is None else "SASL_PLAINTEXT"
-            reason = f"a TLS client is talking to a plaintext listener: use security.protocol={wanted}"
+        if self._frames == 0:
+            reason = language_of(start, "PLAINTEXT" if self._gate is None else "SASL_PLAINTEXT") or reason
         self._refuse(reason)
 
     def _refuse(self, reason: str) -> None:
@@ -397,7 +369,7 @@ class Connection(asyncio.BufferedProtocol):
                 "connection.refused",
                 peer=peer_name(self.facts),
                 listener=self.facts.listener,
-                reason=_printable(reason),
+                reason=printable(reason),
             )
 
     def _bug(self) -> None:
@@ -419,13 +391,3 @@ class Connection(asyncio.BufferedProtocol):
                 self._pump()
             self._closing = True
             self._transport.close()
-
-
-def peer_name(facts: ConnectionFacts) -> str:
-    host, port = facts.peer
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _printable(text: str) -> str:
-    """What a stranger wrote, safe for a terminal and not too long."""
-    return text[:200].encode("unicode_escape").decode("ascii")

@@ -74,6 +74,12 @@ class Inbox:
             growing += _ZEROS[: self._step]  # paid for in _want_more; here, and only here, nobody looks at it
         return memoryview(growing)[self.filled :]
 
+    def only(self, size: int) -> memoryview | None:
+        """The frame that has come, if it came whole and with nothing before or after it; a copy for its request."""
+        if self._growing is None and not self._head and size > 4 and read_size(self._receive)[0] == size - 4:
+            return memoryview(bytes(self._receive[4:size]))
+        return None
+
     def arrived(self, size: int) -> tuple[memoryview, bool] | None:
         """Whole frames, perhaps, and whether their memory is ours for good; None while a large one is still coming."""
         growing = self._growing

@@ -24,10 +24,12 @@ from broker_lite.apis.registry import ConnectionFacts
 from broker_lite.clock import Clock
 from broker_lite.errors import StartRefused
 from broker_lite.logs import get_logger
-from broker_lite.server.connection import Connection, Shared, peer_name
+from broker_lite.server.connection import Connection
 from broker_lite.server.entrance import adopt, arrivals, in_background
 from broker_lite.server.limits import Budget, Doors, Limits, raise_open_files
 from broker_lite.server.sasl import Answerer, Gate, SaslRules
+from broker_lite.server.shared import Shared
+from broker_lite.server.strangers import peer_name
 from broker_lite.server.tls import Tls, mistake
 from broker_lite.shapes import dataclass, replace
 

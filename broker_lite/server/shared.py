@@ -1,0 +1,29 @@
+"""What all connections of a server have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING
+
+from broker_lite.server.limits import Budget, Complaints, Limits
+from broker_lite.server.sasl import Answerer
+from broker_lite.shapes import dataclass, field
+
+if TYPE_CHECKING:
+    from broker_lite.server.connection import Connection
+
+RECEIVE = 262_144
+"""The shared receive buffer: at most so much comes in one go."""
+
+
+@dataclass(slots=True)
+class Shared:
+    answer: Answerer
+    limits: Limits
+    budget: Budget
+    spawn: Callable[[Callable[[], Coroutine[object, object, None]]], object]
+    """Starts a task that ends with the server: anyio's `TaskGroup.start_soon`."""
+    on_made: Callable[[Connection], None]
+    on_gone: Callable[[Connection], None]
+    complaints: Complaints = field(default_factory=Complaints)
+    receive: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE)))
