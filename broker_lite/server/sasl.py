@@ -11,7 +11,8 @@ TALKING again (KIP-368), as the same user by the same mechanism.  When the time 
 
 There is one `Gate` for each connection; it stands between the connection and the APIs and answers for itself until
 somebody is inside.  Frames are small until then, there are at most `MOST_FRAMES` of them, and the sweeper looks at
-`overdue`.  A refused log-in waits before it hears so, which makes guessing slow.
+`overdue`.  A refused log-in waits before it hears so, which makes guessing slow; the wait counts from its last token,
+so that it does not tell how long the hashes took, and with that whether the user exists.
 """
 
 from __future__ import annotations
@@ -248,6 +249,7 @@ class Gate:
 
         What takes no time is answered at once: a task for each log-in would cost more than SCRAM itself.
         """
+        came = self._rules.clock.monotonic()
         try:
             if self._login is None:
                 raise AuthenticationFailed(
@@ -256,26 +258,27 @@ class Gate:
                 )
             step: Step | Work = self._login.respond(token)
             if not isinstance(step, Step):
-                return self._worked(facts, step)
+                return self._worked(facts, step, came)
             if step.user is not None:
                 self._enter(facts, step)
         except AuthenticationFailed as error:
-            return self._refused(error)
+            return self._refused(error, came)
         return step
 
-    async def _worked(self, facts: ConnectionFacts, work: Work) -> Step:
+    async def _worked(self, facts: ConnectionFacts, work: Work, came: float) -> Step:
         """Milliseconds of hashing, beside the loop."""
         try:
             step = await anyio.to_thread.run_sync(work, limiter=self._rules.workers)
             if step.user is not None:
                 self._enter(facts, step)
         except AuthenticationFailed as error:
-            return await self._refused(error)
+            return await self._refused(error, came)
         return step
 
-    async def _refused(self, error: AuthenticationFailed) -> Step:
-        """Raises it, after a while."""
-        await self._rules.clock.wait(anyio.Event(), self._rules.failed_delay_ms / 1000)
+    async def _refused(self, error: AuthenticationFailed, came: float) -> Step:
+        """Raises it, a while after the token came."""
+        clock = self._rules.clock
+        await clock.wait(anyio.Event(), max(0.0, came + self._rules.failed_delay_ms / 1000 - clock.monotonic()))
         self.failed = f"{self._mechanism} log-in refused: {error}"
         raise error
 

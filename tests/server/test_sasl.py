@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
+import anyio
 import pytest
 
 from broker_lite.apis import registry
@@ -13,8 +14,9 @@ from broker_lite.clock import Clock, ManualClock, SystemClock
 from broker_lite.errors import ErrorCode
 from broker_lite.security.logins import Mechanisms
 from broker_lite.security.oauth import TokenRules
+from broker_lite.security.sasl import AuthenticationFailed, Step
 from broker_lite.server.listener import ListenerAddress
-from broker_lite.server.sasl import MOST_FRAMES, SaslRules
+from broker_lite.server.sasl import MOST_FRAMES, Gate, SaslRules
 from broker_lite.wire.codec import decode, encode_bytes
 from broker_lite.wire.headers import request_is_flexible, response_is_flexible
 from broker_lite.wire.messages import response_class
@@ -117,6 +119,41 @@ def test_who_does_not_exist_hears_what_a_wrong_password_hears(run: Run) -> None:
         shake(client, "PLAIN")
         told.add(show(client, token).error_message)
     assert told == {"Authentication failed: Invalid username or password"}
+
+
+class Watched(ManualClock):
+    """Notes how long somebody wants to wait, and lets him."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    async def wait(self, event: anyio.Event, within: float) -> None:
+        self.waits.append(round(within, 3))
+
+
+async def test_how_long_the_hashes_took_is_not_heard() -> None:
+    clock = Watched()
+
+    class Slow:
+        def respond(self, token: bytes) -> Callable[[], Step]:
+            def work() -> Step:
+                clock.advance(float(token))
+                raise AuthenticationFailed("no")
+
+            return work
+
+    waiting = rules(clock)
+    waiting.failed_delay_ms = 100
+    waiting.mechanisms.begin = lambda mechanism: Slow()  # type: ignore[method-assign]
+    for seconds in (b"0.03", b"0.001", b"0.5"):
+        facts = registry.ConnectionFacts(1, "A", ("127.0.0.1", 1), ("127.0.0.1", 2))
+        gate = Gate(waiting, registry.answer)  # type: ignore[arg-type]
+        gate(facts, memoryview(frame(SaslHandshakeRequest(mechanism="PLAIN"), 1)))
+        told = gate(facts, memoryview(frame(SaslAuthenticateRequest(auth_bytes=seconds), 1)))
+        assert isinstance(told, Awaitable)
+        await told
+    assert clock.waits == [0.07, 0.099, 0.0]
 
 
 def test_somebody_may_not_act_as_another(run: Run) -> None:
