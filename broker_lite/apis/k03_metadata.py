@@ -17,6 +17,7 @@ part of a second to make, and every console asks for it again and again.
 
 from __future__ import annotations
 
+from broker_lite.apis.asked_topics import FIRST_BY_ID, meant
 from broker_lite.apis.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from broker_lite.apis.registry import Context, serves
 from broker_lite.broker.topics import Topic
@@ -33,7 +34,6 @@ from broker_lite.wire.messages.k03_metadata import (
     MetadataResponseTopic,
 )
 
-_FIRST_BY_ID = 12
 _FIRST_WITH_NULL = 1
 _MOST_KEPT = 16
 
@@ -48,7 +48,7 @@ def metadata(ctx: Context, req: MetadataRequest) -> MetadataResponse:
             return _response(ctx, req, _all(ctx, req))
         return _kept(ctx, req)
     operations = _operations(req)
-    topics = [_answer(ctx, asked, req.allow_auto_topic_creation, operations) for asked in _once(req.topics)]
+    topics = [_answer(ctx, asked, req.allow_auto_topic_creation, operations) for asked in meant(req.topics, ctx.version)]
     return _response(ctx, req, topics)
 
 
@@ -90,15 +90,10 @@ def _response(ctx: Context, req: MetadataRequest, topics: list[MetadataResponseT
     )
 
 
-def _once(topics: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
-    """A topic that is asked for twice is answered once."""
-    return list({(topic.name, topic.topic_id): topic for topic in topics}.values())
-
-
 def _answer(ctx: Context, asked: MetadataRequestTopic, may_create: bool, operations: int) -> MetadataResponseTopic:
     topics = ctx.broker.topics
-    if ctx.version < _FIRST_BY_ID and (asked.name is None or asked.topic_id != NO_TOPIC_ID):
-        raise InvalidRequest(f"topics by id are asked for from version {_FIRST_BY_ID} on, this is {ctx.version}")
+    if ctx.version < FIRST_BY_ID and (asked.name is None or asked.topic_id != NO_TOPIC_ID):
+        raise InvalidRequest(f"topics by id are asked for from version {FIRST_BY_ID} on, this is {ctx.version}")
     if asked.name is None:
         known = topics.by_id(TopicId(asked.topic_id))
         if known is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
+from broker_lite.apis.asked_topics import meant
 from broker_lite.apis.authorized import NOT_ASKED
 from broker_lite.apis.guard import CODES, TEXTS, Ask, Guard, Row, answer_for, then
 from broker_lite.config import broker as keys
@@ -180,15 +181,17 @@ def metadata(guard: Guard, request: object, ask: Ask) -> object:
     assert isinstance(request, MetadataRequest)
     everything = request.topics is None or (guard.ctx.version == 0 and not request.topics)
     refused: list[MetadataResponseTopic] = []
+    nothing_left = False
     if request.topics and not everything:
         left = []
-        for asked in request.topics:
+        for asked in meant(request.topics, guard.ctx.version):
             name = guard.topic_of(asked)
             if name is None or _may_see(guard, name, request.allow_auto_topic_creation):
                 left.append(asked)
             else:
                 refused.append(_hidden(asked, guard.ctx.version))
-        if refused and not left and guard.ctx.version == 0:  # an empty list would mean all
+        nothing_left = guard.ctx.version == 0 and not left
+        if nothing_left:  # an empty list would mean all
             left = [type(request.topics[0])(name="")]
         request = copy.copy(request)
         request.topics = left
@@ -200,7 +203,7 @@ def metadata(guard: Guard, request: object, ask: Ask) -> object:
         for topic in response.topics:
             if topic.topic_authorized_operations != NOT_ASKED and topic.name:
                 topic.topic_authorized_operations = guard.operations(TOPIC, topic.name)
-        response.topics = [*refused, *(one for one in response.topics if one.name != "")]
+        response.topics = refused if nothing_left else [*refused, *response.topics]
         if response.cluster_authorized_operations != NOT_ASKED:
             response.cluster_authorized_operations = guard.operations(CLUSTER)
         return response

@@ -158,6 +158,15 @@ async def test_topics_by_id(talk: Talk) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["", "u", "nothing"])
+async def test_an_id_counts_and_a_name_beside_it_does_not(talk: Talk, name: str) -> None:
+    known = talk.broker.topics.get("t")
+    assert known is not None
+    asked = [MetadataRequestTopic(name=name, topic_id=known.id), MetadataRequestTopic(name="u")]
+    response = await talk.ask(MetadataRequest(topics=asked), 13, MetadataResponse)
+    assert [(topic.name, topic.topic_id, topic.error_code) for topic in response.topics] == [("t", known.id, 0)]
+
+
 async def test_what_a_client_may_do_is_told_only_if_it_asks(talk: Talk) -> None:
     (topic,) = (await ask(talk, "t")).topics
     assert topic.topic_authorized_operations == -(2**31)

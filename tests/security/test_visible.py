@@ -83,6 +83,22 @@ async def test_a_hidden_topic_is_not_named_by_an_id_that_comes_too_early(talk: T
     assert [(one.name, one.error_code) for one in response.topics] == [("", DENIED)]
 
 
+async def test_a_topic_is_told_by_its_id_to_who_leaves_the_name_empty(talk: Talk) -> None:
+    """As Kafka's admin client does."""
+    allow(talk, Operation.DESCRIBE)
+    for topic, said in (("mine", ("mine", 0)), ("theirs", (None, DENIED))):
+        known = talk.broker.topics.get(topic)
+        assert known is not None
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name="", topic_id=known.id)])
+        response = await talk.ask(asked, 13, MetadataResponse)
+        assert [(one.name, one.error_code) for one in response.topics] == [said]
+
+
+async def test_a_topic_without_a_name_is_refused_by_its_name(talk: Talk) -> None:
+    allow(talk, Operation.DESCRIBE, name="*")
+    assert await topics_seen(talk, "", "mine") == {"": ErrorCode.INVALID_TOPIC_EXCEPTION, "mine": 0}
+
+
 async def test_a_topic_named_twice_is_not_another_one_by_its_id(talk: Talk) -> None:
     """What is asked about and what is answered is the same topic, whichever of the two a handler looks at."""
     theirs = talk.broker.topics.get("theirs")
