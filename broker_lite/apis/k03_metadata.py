@@ -47,8 +47,8 @@ def metadata(ctx: Context, req: MetadataRequest) -> MetadataResponse:
         if ctx.broker.acls.on or ctx.broker.quotas.active:  # then it is not the same for everybody
             return _response(ctx, req, _all(ctx, req))
         return _kept(ctx, req)
-    operations = _operations(req)
-    topics = [_answer(ctx, asked, req.allow_auto_topic_creation, operations) for asked in meant(req.topics, ctx.version)]
+    asked, operations = meant(req.topics, ctx.version), _operations(req)
+    topics = [_answer(ctx, one, req.allow_auto_topic_creation, operations) for one in asked]
     return _response(ctx, req, topics)
 
 
