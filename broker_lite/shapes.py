@@ -9,7 +9,7 @@ are always on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, NoReturn, TypeVar, cast, dataclass_transform, overload
 
 T = TypeVar("T")
@@ -71,6 +71,19 @@ def replace(one: T, /, **changes: object) -> T:
     return type(one)(**kept, **changes)
 
 
+def quick(cls: type[T]) -> type[T]:
+    """A plain function that makes objects of `cls`, for those who make one for every request.
+
+    A class that is called with keyword arguments packs them into a tuple and a dict and unpacks them again: 520 ns for
+    eight fields, where this takes 200.  Nothing but calls: it is no class, and `__post_init__` is not for it."""
+    scope, arguments, values = _arguments(slots_of(cls))
+    lines = [f"    made.{name} = {value}" for name, value in values.items()]
+    head = f"def quick(*, {', '.join(arguments)}):\n    made = new(cls)\n"
+    scope |= {"new": object.__new__, "cls": cls}
+    exec(head + "\n".join([*lines, "    return made"]), scope)
+    return cast("type[T]", scope["quick"])
+
+
 def slots_of(cls: type) -> tuple[Slot, ...]:
     return cast("tuple[Slot, ...]", cls.__shape__)  # type: ignore[attr-defined]
 
@@ -106,20 +119,9 @@ def _slot(name: str, given: object) -> Slot:
 
 
 def _compiled(owner: str, slots: list[Slot], *, kw_only: bool, frozen: bool, more: bool) -> Callable[..., None]:
-    scope: dict[str, object] = {"MISSING": MISSING, "put": object.__setattr__}
-    arguments, body = [], []
-    for name, default, factory in slots:
-        value = name
-        if factory is not None:
-            scope[f"make_{name}"] = factory
-            arguments.append(f"{name}=MISSING")
-            value = f"make_{name}() if {name} is MISSING else {name}"
-        elif default is not MISSING:
-            scope[f"default_{name}"] = default
-            arguments.append(f"{name}=default_{name}")
-        else:
-            arguments.append(name)
-        body.append(f"    put(self, {name!r}, {value})" if frozen else f"    self.{name} = {value}")
+    scope, arguments, values = _arguments(slots)
+    form = "    put(self, {0!r}, {1})" if frozen else "    self.{0} = {1}"
+    body = [form.format(name, value) for name, value in values.items()]
     if more:
         body.append("    self.__post_init__()")
     star = "*, " if kw_only and arguments else ""
@@ -127,6 +129,24 @@ def _compiled(owner: str, slots: list[Slot], *, kw_only: bool, frozen: bool, mor
     init = cast("Callable[..., None]", scope["__init__"])
     init.__qualname__ = f"{owner}.__init__"
     return init
+
+
+def _arguments(slots: Iterable[Slot]) -> tuple[dict[str, object], list[str], dict[str, str]]:
+    """The names that the source of a constructor speaks of, its arguments, and the value of each field."""
+    scope: dict[str, object] = {"MISSING": MISSING, "put": object.__setattr__}
+    arguments, values = [], {}
+    for name, default, factory in slots:
+        values[name] = name
+        if factory is not None:
+            scope[f"make_{name}"] = factory
+            arguments.append(f"{name}=MISSING")
+            values[name] = f"make_{name}() if {name} is MISSING else {name}"
+        elif default is not MISSING:
+            scope[f"default_{name}"] = default
+            arguments.append(f"{name}=default_{name}")
+        else:
+            arguments.append(name)
+    return scope, arguments, values
 
 
 def _repr(self: object) -> str:

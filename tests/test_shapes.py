@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import pytest
 
-from broker_lite.shapes import dataclass, field, replace
+from broker_lite.shapes import dataclass, field, quick, replace
 
 T = TypeVar("T")
 
@@ -136,3 +136,14 @@ def test_they_match_by_position() -> None:
 @pytest.mark.parametrize("one", [Point(1, 2, ["a"]), Pin(3, "x")])
 def test_they_can_be_copied_and_sent(one: object) -> None:
     assert copy.deepcopy(one) == copy.copy(one) == pickle.loads(pickle.dumps(one)) == one
+
+
+def test_the_quick_way_makes_the_same_objects() -> None:
+    make = quick(Asked)
+    assert make(first=2) == Asked(first=2)
+    assert make(late=3, first=2) == Asked(first=2, late=3)
+    with pytest.raises(TypeError, match="first"):
+        make()  # type: ignore[call-arg]
+    one, other = quick(Point)(x=1), quick(Point)(x=1)
+    one.names.append("mine")
+    assert other == Point(1)

@@ -41,6 +41,7 @@ from broker_lite.records.batch import CODEC_MASK, HEADER_SIZE, MAGIC, TRANSACTIO
 from broker_lite.records.check import AppendRules, BadRecords, Checked
 from broker_lite.records.legacy import MAGIC_AT
 from broker_lite.records.upconvert import check_any
+from broker_lite.shapes import quick
 from broker_lite.wire.messages.k00_produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -67,6 +68,10 @@ _LARGE = 16 << 10
 _LARGE_COMPRESSED = 1 << 10
 """Bytes from which on a check that reads every record is worth a thread."""
 
+_response = quick(ProduceResponse)
+_topic = quick(TopicProduceResponse)
+_line = quick(PartitionProduceResponse)
+
 _Waiting = tuple[PartitionProduceResponse, Partition, Offset]
 _Later = tuple[PartitionProduceResponse, Partition, memoryview]
 
@@ -90,19 +95,15 @@ def _refuse_all(ctx: Context, req: ProduceRequest, error: BrokerError) -> Produc
 def produce(ctx: Context, req: ProduceRequest) -> ProduceResponse | NoReply | Awaitable[ProduceResponse | NoReply]:
     waiting: list[_Waiting] = []
     later: list[_Later] = []
+    answers: list[TopicProduceResponse] = []
     refused = _refused_whole(req)
-    answers = [
-        TopicProduceResponse(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partition_responses=[
-                _append(ctx, req, topic, data, waiting, later) if refused is None else _refused(data.index, refused)
-                for data in topic.partition_data
-            ],
-        )
-        for topic in req.topic_data
-    ]
-    response = ProduceResponse(responses=answers)
+    for topic in req.topic_data:
+        lines = [
+            _append(ctx, req, topic, data, waiting, later) if refused is None else _refused(data.index, refused)
+            for data in topic.partition_data
+        ]
+        answers.append(_topic(name=topic.name, topic_id=topic.topic_id, partition_responses=lines))
+    response = _response(responses=answers)
     if later:
         return _append_later(ctx, req, response, waiting, later)
     if req.acks == 0:
@@ -115,15 +116,17 @@ def produce(ctx: Context, req: ProduceRequest) -> ProduceResponse | NoReply | Aw
 
 def _refused_whole(req: ProduceRequest) -> BrokerError | None:
     """What no single partition can be blamed for: whose transaction is this?"""
-    producers = {
-        bytes(data.records[_PRODUCER])
-        for topic in req.topic_data
-        for data in topic.partition_data
-        if data.records is not None
-        and len(data.records) >= HEADER_SIZE
-        and data.records[_ATTRIBUTES] & TRANSACTIONAL
-        and data.records[MAGIC_AT] == MAGIC
-    }
+    producers: set[bytes] = set()
+    for topic in req.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                records is not None
+                and len(records) >= HEADER_SIZE
+                and records[_ATTRIBUTES] & TRANSACTIONAL
+                and records[MAGIC_AT] == MAGIC
+            ):
+                producers.add(bytes(records[_PRODUCER]))
     if not producers:
         return None
     if req.transactional_id is None:
@@ -173,7 +176,7 @@ def _append(
         )
     except BrokerError as error:
         return _refused(data.index, error)
-    answer = PartitionProduceResponse(
+    answer = _line(
         index=data.index,
         base_offset=appended.base,
         log_append_time_ms=appended.log_append_time,

@@ -19,6 +19,7 @@ from broker_lite.apis.registry import Context, serves
 from broker_lite.coordinator.groups.committing import Commit, Committer
 from broker_lite.errors import BrokerError, ErrorCode
 from broker_lite.ids import TopicId
+from broker_lite.shapes import quick
 from broker_lite.wire.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -28,6 +29,10 @@ from broker_lite.wire.messages.k08_offset_commit import (
 
 _FIRST_WITH_EPOCHS = 9
 _FIRST_BY_ID = 10
+
+_response = quick(OffsetCommitResponse)
+_topic = quick(OffsetCommitResponseTopic)
+_line = quick(OffsetCommitResponsePartition)
 
 
 def _not_committed(ctx: Context, req: OffsetCommitRequest, error: BrokerError) -> OffsetCommitResponse:
@@ -48,42 +53,34 @@ def _not_committed(ctx: Context, req: OffsetCommitRequest, error: BrokerError) -
 
 @serves(OffsetCommitRequest, versions="0-10", refuse=_not_committed)
 def offset_commit(ctx: Context, req: OffsetCommitRequest) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
-    response = OffsetCommitResponse(topics=[])
     commits: list[Commit] = []
     wanted: list[OffsetCommitResponsePartition] = []
-    catalogue = ctx.broker.topics
+    topics: list[OffsetCommitResponseTopic] = []
+    catalogue, by_id = ctx.broker.topics, ctx.version >= _FIRST_BY_ID
     for asked in req.topics:
-        by_id = ctx.version >= _FIRST_BY_ID
         topic = catalogue.by_id(TopicId(asked.topic_id)) if by_id else catalogue.get(asked.name)
-        missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         answers: list[OffsetCommitResponsePartition] = []
         for line in asked.partitions:
-            answer = OffsetCommitResponsePartition(partition_index=line.partition_index)
+            index = line.partition_index
+            answer = _line(partition_index=index)
             answers.append(answer)
             if topic is None:
-                answer.error_code = missing
-            elif not 0 <= line.partition_index < topic.partition_count:
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif not 0 <= index < topic.partition_count:
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
-                commits.append(
-                    Commit(
-                        topic.name,
-                        line.partition_index,
-                        line.committed_offset,
-                        line.committed_leader_epoch,
-                        line.committed_metadata,
-                        topic.id,
-                    )
-                )
+                offset, epoch, note = line.committed_offset, line.committed_leader_epoch, line.committed_metadata
+                commits.append(Commit(topic.name, index, offset, epoch, note, topic.id))
                 wanted.append(answer)
-        response.topics.append(OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id, partitions=answers))
+        topics.append(_topic(name=asked.name, topic_id=asked.topic_id, partitions=answers))
+    response = _response(topics=topics)
     if not commits:
         return response
-    who = Committer(req.member_id, req.group_instance_id, req.generation_id_or_member_epoch)
+    groups = ctx.broker.groups
     try:
-        codes = ctx.broker.groups.commit(
+        codes = groups.commit(
             req.group_id,
-            who,
+            Committer(req.member_id, req.group_instance_id, req.generation_id_or_member_epoch),
             commits,
             retention_ms=req.retention_time_ms,
             knows_epochs=ctx.version >= _FIRST_WITH_EPOCHS,
@@ -92,4 +89,4 @@ def offset_commit(ctx: Context, req: OffsetCommitRequest) -> OffsetCommitRespons
         codes = [ctx.code(refused)] * len(wanted)
     for answer, code in zip(wanted, codes):
         answer.error_code = code
-    return ctx.broker.groups.when_durable(req.group_id, response)
+    return groups.when_durable(req.group_id, response)
