@@ -122,6 +122,7 @@ class Partition:
                 state, snapshot = restore(log, now_ms=now_ms, expiration_ms=settings.producer_expiration_ms)
                 partition = cls(tp, topic_id, log, state, settings)
                 partition._snapshot_at = snapshot
+            partition._expired_ms = now_ms
             partition.lead(next_epoch(log) if leader_epoch is None else leader_epoch)
         except OSError as error:
             raise StorageFailed(f"cannot open {path.name}: {error}") from error

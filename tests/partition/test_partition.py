@@ -340,6 +340,16 @@ def test_silent_producers_are_forgotten_by_upkeep_and_by_a_restart(house: House)
     assert house.partition.describe_producers() == []
 
 
+def test_who_writes_old_records_is_remembered_until_the_producers_are_looked_through(house: House) -> None:
+    """Kafka looks every ten minutes, the first time ten minutes after it opened the log; till then a retry is one."""
+    house.append(batch(producer=7, sequence=0, timestamp=5))
+    house.partition.upkeep(NOW + 599_999)
+    assert house.append(batch(producer=7, sequence=0, timestamp=5)).base == 0
+    assert house.partition.offsets.end == 1
+    house.partition.upkeep(NOW + 600_000)
+    assert house.partition.describe_producers() == []
+
+
 def test_the_folder_of_another_topic_is_not_taken_over(house: House) -> None:
     house.partition.close(clean=True)
     with pytest.raises(InconsistentTopicId):
