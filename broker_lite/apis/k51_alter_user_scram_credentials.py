@@ -5,8 +5,6 @@ The password arrives salted and hashed; what is kept is one step further, and no
 
 from __future__ import annotations
 
-from collections import Counter
-
 from broker_lite.apis.registry import Context, serves
 from broker_lite.errors import BrokerError, ErrorCode, refusal
 from broker_lite.security.scram import ScramMechanism, credential_of
@@ -28,23 +26,37 @@ _Wish = ScramCredentialDeletion | ScramCredentialUpsertion
 def alter_user_scram_credentials(
     ctx: Context, req: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
+    """Deletions are looked at first, and what is wrong with a user first is what the user is told."""
+    granted: dict[str, _Wish] = {}
+    refused: dict[str, BrokerError] = {}
     wishes: list[_Wish] = [*req.deletions, *req.upsertions]
-    times = Counter(wish.name for wish in wishes)
-    once = {wish.name: wish for wish in wishes}
-    return AlterUserScramCredentialsResponse(results=[_alter(ctx, wish, times[name]) for name, wish in once.items()])
-
-
-def _alter(ctx: Context, wish: _Wish, times: int) -> AlterUserScramCredentialsResult:
-    result = AlterUserScramCredentialsResult(user=wish.name, error_message=None)
-    try:
-        if times > 1:
-            raise refusal(ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
-        if not wish.name:
-            raise refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-        _grant(ctx, wish, _mechanism(wish.mechanism))
-    except BrokerError as error:
-        result.error_code, result.error_message = error.code, error.message
-    return result
+    for wish in wishes:
+        if wish.name in refused:
+            continue
+        try:
+            if granted.pop(wish.name, None) is not None:
+                raise refusal(
+                    ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
+                )
+            _check(ctx, wish)
+            granted[wish.name] = wish
+        except BrokerError as error:
+            refused[wish.name] = error
+    for name, wish in [*granted.items()]:
+        try:
+            _grant(ctx, wish)
+        except BrokerError as error:
+            del granted[name]
+            refused[name] = error
+    return AlterUserScramCredentialsResponse(
+        results=[
+            *(AlterUserScramCredentialsResult(user=name, error_message=None) for name in granted),
+            *(
+                AlterUserScramCredentialsResult(user=name, error_code=error.code, error_message=error.message)
+                for name, error in refused.items()
+            ),
+        ]
+    )
 
 
 def _mechanism(number: int) -> ScramMechanism:
@@ -54,12 +66,13 @@ def _mechanism(number: int) -> ScramMechanism:
         raise refusal(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism") from None
 
 
-def _grant(ctx: Context, wish: _Wish, mechanism: ScramMechanism) -> None:
-    users = ctx.broker.users
+def _check(ctx: Context, wish: _Wish) -> None:
+    if not wish.name:
+        raise refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    mechanism = _mechanism(wish.mechanism)
     if isinstance(wish, ScramCredentialDeletion):
-        if users.scram(mechanism, wish.name) is None:
+        if ctx.broker.users.scram(mechanism, wish.name) is None:
             raise refusal(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
-        users.delete(mechanism, wish.name)
         return
     if wish.iterations < FEWEST_ITERATIONS:
         raise refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
@@ -67,5 +80,12 @@ def _grant(ctx: Context, wish: _Wish, mechanism: ScramMechanism) -> None:
         raise refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     if not wish.salted_password:
         raise refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "The salted password must not be empty")
+
+
+def _grant(ctx: Context, wish: _Wish) -> None:
+    users, mechanism = ctx.broker.users, _mechanism(wish.mechanism)
+    if isinstance(wish, ScramCredentialDeletion):
+        users.delete(mechanism, wish.name)
+        return
     credential = credential_of(mechanism, bytes(wish.salted_password), bytes(wish.salt), wish.iterations)
     users.set(mechanism, wish.name, credential)

@@ -105,6 +105,8 @@ async def test_wrong_wishes_for_users_are_refused_in_kafkas_words(talk: Talk) ->
     assert await alter_users(talk, upsert("")) == [("", 93, "Username must not be empty")]
     assert await alter_users(talk, remove("b")) == [("b", 91, missing)]
     assert await alter_users(talk, upsert("b"), upsert("b", SHA_512)) == [("b", 92, twice)]
+    assert await alter_users(talk, upsert("b"), remove("b")) == [("b", 91, missing)]
+    assert await alter_users(talk, upsert("b"), upsert("b"), upsert("b", 9)) == [("b", 92, twice)]
     assert await alter_users(talk, upsert("c"), upsert("d", 9)) == [
         ("c", 0, None),
         ("d", 33, "Unknown SCRAM mechanism"),
@@ -113,6 +115,8 @@ async def test_wrong_wishes_for_users_are_refused_in_kafkas_words(talk: Talk) ->
         ("b", ErrorCode.RESOURCE_NOT_FOUND, []),
         ("c", ErrorCode.DUPLICATE_RESOURCE, []),
     ]
+    assert await alter_users(talk, remove("c"), upsert("c")) == [("c", 92, twice)]
+    assert await users(talk, "c") == [("c", 0, [(SHA_256, 4096)])]
 
 
 # ---- quotas
