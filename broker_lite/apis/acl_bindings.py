@@ -36,7 +36,7 @@ def binding_of(asked: AclCreation) -> Binding:
     if resource is Resource.CLUSTER and asked.resource_name != CLUSTER_NAME:
         raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not asked.resource_name:
-        raise InvalidRequest("Resource name should not be empty")
+        raise InvalidRequest("Invalid empty resource name")
     if ":" not in asked.principal:
         raise InvalidRequest(
             f"Could not parse principal from `{asked.principal[:200]}` (no colon is present separating the principal "
