@@ -124,6 +124,6 @@ def _entry(name: str, key: Key[object], value: object, words: list[Spoken], *, r
 
 
 def _foreign(name: str, source: Source) -> Entry:
-    """Kafka takes what it does not know for a secret."""
+    """Kafka takes what it does not know for a secret, and for something that does not change while running."""
     said = _WIRE_SOURCE[source]
-    return Entry(name, None, said, sensitive=True, synonyms=[Said(name, None, said)])
+    return Entry(name, None, said, sensitive=True, read_only=True, synonyms=[Said(name, None, said)])

@@ -388,7 +388,7 @@ async def test_how_many_copies_a_write_needs_is_set_for_all_brokers_from_the_beg
 async def test_a_key_that_nobody_knows_is_kept_and_not_shown_openly(talk: Talk) -> None:
     assert await change(talk, BROKER, "1", ("somebodys.plugin.key", SET, "9")) == (0, None)
     found = await shown(talk, BROKER, "1", "somebodys.plugin.key")
-    assert (found.value, found.is_sensitive, found.config_source) == (None, True, 2)
+    assert (found.value, found.is_sensitive, found.read_only, found.config_source) == (None, True, True, 2)
 
 
 async def test_log_levels_change_at_once(talk: Talk) -> None:

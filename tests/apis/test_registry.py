@@ -12,6 +12,7 @@ import structlog.testing
 from broker_lite import apis
 from broker_lite.apis import registry
 from broker_lite.apis.registry import NO_REPLY, Context, NoReply, Registry
+from broker_lite.apis.routes import Served
 from broker_lite.errors import BrokerError, ErrorCode, InvalidRequest, Malformed, ProducerFenced, UnknownMemberId
 from broker_lite.wire.codec import decode, encode_bytes
 from broker_lite.wire.messages.k00_produce import ProduceRequest, ProduceResponse
@@ -51,7 +52,7 @@ def test_the_served_versions_are_the_golden_table() -> None:
     assert served == GOLDEN.read_text()
 
 
-def _shown(api: registry.Served) -> str:
+def _shown(api: Served) -> str:
     served, told = api.versions, api.advertised
     text = f"{served[0]}-{served[-1]}"
     return text if served == told else f"{text} (told {told[0]}-{told[-1]})"
