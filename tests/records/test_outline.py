@@ -70,4 +70,6 @@ def test_the_walk_agrees_on_bytes_that_nobody_meant(payload: bytes) -> None:
 
 @pytest.mark.parametrize("size", [0, 10, 57, 58, 8000, 8185, 8186, 20_000])
 def test_long_runs_of_one_size_are_walked_whole(size: int) -> None:
-    step_over_records(Batch.at(build_batch([NewRecord(b"k", bytes(size))] * 300, timestamp=0)))
+    whole = build_batch([NewRecord(b"k", bytes(size))] * 300, timestamp=0)
+    assert walks(with_payload(whole[61:], 300))
+    assert not walks(with_payload(whole[61:], 299))
