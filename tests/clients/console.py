@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 
-from tests.clients.build import CACHE
 from tests.clients.client import READ_SECONDS, Client, ClientError, Record, Start
 from tests.support import kafka_tools
+from tests.support.cache import CACHE
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 PRODUCER = "org.apache.kafka.tools.ConsoleProducer"

@@ -11,7 +11,6 @@ SIGTERM makes it leave its group; SIGKILL does not.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.clients import build
-from tests.support import kafka_tools
+from tests.support import cache, kafka_tools
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROOT = Path(__file__).parents[2]
@@ -102,24 +101,9 @@ def wait_until(what: str, done: Callable[[], bool], *workers: Worker, seconds: f
         time.sleep(0.02)
 
 
-_building = threading.Lock()
-
-
 def _built(name: str, make: Callable[[Path], None]) -> Path:
     """The build of programs/<name>, in the user's cache; made once for each state of its sources."""
-    digest = hashlib.sha256()
-    for source in sorted((PROGRAMS / name).rglob("*")):
-        if source.is_file():
-            digest.update(source.relative_to(PROGRAMS).as_posix().encode() + source.read_bytes())
-    final = build.CACHE / f"groups-{name}-{digest.hexdigest()[:16]}"
-    with _building:
-        if not final.exists():
-            making = final.with_name(f"{final.name}-making")
-            shutil.rmtree(making, ignore_errors=True)
-            making.mkdir(parents=True)
-            make(making)
-            making.rename(final)
-    return final
+    return cache.kept(f"groups-{name}-{cache.digest(PROGRAMS, *cache.sources(PROGRAMS / name))}", make)
 
 
 def _python(client: str) -> Callable[[], list[str]]:
@@ -130,9 +114,7 @@ def _java() -> list[str]:
     path = f"{kafka_tools.jars()}/*"
     out = _built(
         "java",
-        lambda out: build._run(
-            "javac", "-nowarn", "-cp", path, "-d", str(out), "Worker.java", folder=PROGRAMS / "java"
-        ),
+        lambda out: build.run("javac", "-nowarn", "-cp", path, "-d", str(out), "Worker.java", folder=PROGRAMS / "java"),
     )
     options = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
     quiet = f"-Dlog4j2.configurationFile={kafka_tools.HOME / 'log4j2.properties'}"
@@ -142,7 +124,7 @@ def _java() -> list[str]:
 def _go(client: str) -> Callable[[], list[str]]:
     def command() -> list[str]:
         out = _built(
-            "go", lambda out: build._run("go", "build", "-o", f"{out}/", "./franz", "./sarama", folder=PROGRAMS / "go")
+            "go", lambda out: build.run("go", "build", "-o", f"{out}/", "./franz", "./sarama", folder=PROGRAMS / "go")
         )
         return [str(out / client)]
 
@@ -154,7 +136,7 @@ def _kafkajs() -> list[str]:
         for name in ("package.json", "package-lock.json"):
             shutil.copy(build.PROGRAMS / "kafkajs" / name, out)
         shutil.copy(PROGRAMS / "kafkajs" / "worker.js", out)
-        build._run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", folder=out)
+        build.run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", folder=out)
 
     return ["node", str(_built("kafkajs", make) / "worker.js")]
 

@@ -5,7 +5,6 @@ They are built like those of the client matrix, beside them in the same cache, f
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -14,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.clients import build
-from tests.support import kafka_tools
+from tests.support import cache, kafka_tools
 
 PROGRAMS = Path(__file__).parent / "programs"
 MATRIX = build.PROGRAMS
@@ -57,15 +56,7 @@ class Driver:
 
 def _built(name: str, sources: list[Path], make: Callable[[Path], None]) -> Path:
     """The folder with the build of these sources, made now if it is not there yet."""
-    digest = hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in sources)).hexdigest()
-    final = build.CACHE / f"security-{name}-{digest[:16]}"
-    if not final.exists():
-        making = build.CACHE / f"security-{name}-making-{os.getpid()}"
-        shutil.rmtree(making, ignore_errors=True)
-        making.mkdir(parents=True)
-        make(making)
-        making.rename(final)
-    return final
+    return cache.kept(f"security-{name}-{cache.digest(PROGRAMS.parents[1], *sources)}", make)
 
 
 def _go() -> Path:
@@ -75,7 +66,7 @@ def _go() -> Path:
         shutil.copytree(PROGRAMS / "go", out / "source")
         for name in ("go.mod", "go.sum"):
             shutil.copy(MATRIX / "go" / name, out / "source")
-        build._run("go", "build", "-o", f"{out}/", "./franz", "./sarama", folder=out / "source")
+        build.run("go", "build", "-o", f"{out}/", "./franz", "./sarama", folder=out / "source")
 
     return _built("go", sources, make)
 
@@ -93,7 +84,7 @@ def kafkajs(folder: Path) -> Driver:
         for name in ("package.json", "package-lock.json"):
             shutil.copy(MATRIX / "kafkajs" / name, out)
         shutil.copy(PROGRAMS / "kafkajs/driver.js", out)
-        build._run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", folder=out)
+        build.run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", folder=out)
 
     sources = [PROGRAMS / "kafkajs/driver.js", MATRIX / "kafkajs/package-lock.json"]
     return Driver(["node", str(_built("kafkajs", sources, make) / "driver.js")])
@@ -104,7 +95,7 @@ def java(folder: Path) -> Driver:
     source = PROGRAMS / "java/Enter.java"
 
     def make(out: Path) -> None:
-        build._run("javac", "-nowarn", "-cp", path, "-d", str(out), str(source), folder=out)
+        build.run("javac", "-nowarn", "-cp", path, "-d", str(out), str(source), folder=out)
 
     built = _built("java", [source], make)
     quiet = f"-Dlog4j2.configurationFile={kafka_tools.HOME / 'log4j2.properties'}"

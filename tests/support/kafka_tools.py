@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cache import alone
+
 VERSION = "4.3.1"
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".cache" / "apache-kafka" / VERSION
@@ -48,18 +50,23 @@ def jars() -> Path:
         pytest.skip(
             f"{' and '.join(missing)} not found; to have it: sudo apt-get install openjdk-17-jre-headless maven"
         )
-    done = HOME / "done"
-    if not done.exists():
-        HOME.mkdir(parents=True, exist_ok=True)
-        (HOME / "pom.xml").write_text(_pom())
-        (HOME / "log4j2.properties").write_text(_QUIET)
-        copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={HOME / 'libs'}"]
-        got = subprocess.run(["mvn", "-q", "-B", *copy], cwd=HOME, capture_output=True, text=True, check=False)
-        assert got.returncode == 0, f"maven did not bring Kafka's jars\n{got.stdout}\n{got.stderr}"
-        for second_logger in [*(HOME / "libs").glob("*reload4j*")]:
-            second_logger.unlink()
-        done.touch()
+    if not (HOME / "done").exists():
+        with alone(HOME):
+            if not (HOME / "done").exists():
+                _bring()
     return HOME / "libs"
+
+
+def _bring() -> None:
+    HOME.mkdir(parents=True, exist_ok=True)
+    (HOME / "pom.xml").write_text(_pom())
+    (HOME / "log4j2.properties").write_text(_QUIET)
+    copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={HOME / 'libs'}"]
+    got = subprocess.run(["mvn", "-q", "-B", *copy], cwd=HOME, capture_output=True, text=True, check=False)
+    assert got.returncode == 0, f"maven did not bring Kafka's jars\n{got.stdout}\n{got.stderr}"
+    for second_logger in [*(HOME / "libs").glob("*reload4j*")]:
+        second_logger.unlink()
+    (HOME / "done").touch()
 
 
 def scripts(folder: Path) -> Path:
