@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
@@ -12,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support import kafka_tools
 from tests.support.broker import BrokerProcess
+from tests.tools.toolbox import Toolbox
 
 pytestmark = pytest.mark.kafka
 
@@ -34,6 +37,12 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         yield broker
 
 
+@pytest.fixture(scope="module")
+def tools(groups: BrokerProcess) -> Iterator[Toolbox]:
+    with Toolbox(groups.bootstrap) as tools:
+        yield tools
+
+
 def run(tool: str, *arguments: str) -> str:
     quiet = f"-Dlog4j2.configurationFile={kafka_tools.HOME / 'log4j2.properties'}"
     java = ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", quiet]
@@ -43,10 +52,9 @@ def run(tool: str, *arguments: str) -> str:
     return done.stdout
 
 
-def verb(broker: BrokerProcess, *arguments: str) -> list[list[str]]:
+def verb(tools: Toolbox, *arguments: str) -> list[list[str]]:
     """The words of each line that kafka-consumer-groups prints."""
-    tool = f"{FORMATTERS}.group.ConsumerGroupCommand"
-    return [line.split() for line in run(tool, "--bootstrap-server", broker.bootstrap, *arguments).splitlines() if line]
+    return tools.does("kafka-consumer-groups", *arguments).rows
 
 
 def commit(broker: BrokerProcess, group: str, *offsets: int) -> None:
@@ -63,10 +71,14 @@ def committed(broker: BrokerProcess, group: str) -> list[int]:
     return [place.offset for place in found]
 
 
-def printed(broker: BrokerProcess, topic: str, formatter: str, records: int) -> list[dict[str, dict[str, object]]]:
+def printed(
+    broker: BrokerProcess, topic: str, formatter: str, records: int | None
+) -> list[dict[str, dict[str, object]]]:
+    """So many records, or all that are there now."""
+    enough = ["--timeout-ms", "2000"] if records is None else ["--timeout-ms", "20000", "--max-messages", str(records)]
     said = run(
         f"{FORMATTERS}.ConsoleConsumer", "--bootstrap-server", broker.bootstrap, "--topic", topic, "--from-beginning",
-        "--max-messages", str(records), "--formatter", f"{FORMATTERS}.{formatter}", "--timeout-ms", "20000",
+        "--formatter", f"{FORMATTERS}.{formatter}", *enough,
     )  # fmt: skip
     found, at = [], said.find("{")
     while 0 <= at < len(said):  # one after the other, with nothing between them
@@ -85,6 +97,26 @@ def test_kafkas_formatter_prints_our_commits(groups: BrokerProcess) -> None:
     assert [values[0]["offset"], values[1]["offset"]] == [3, 4]  # type: ignore[index]
 
 
+def test_kafkas_formatter_prints_our_groups(groups: BrokerProcess) -> None:
+    settings = {"bootstrap.servers": groups.bootstrap, "group.id": "named", "client.id": "me"}
+    consumer = Consumer({**settings, "group.instance.id": "first", "session.timeout.ms": 46_000})
+    consumer.subscribe(["t"])
+    while not consumer.assignment():
+        consumer.poll(0.1)
+    found = printed(groups, "__consumer_offsets", "GroupMetadataMessageFormatter", None)
+    consumer.close()
+    (last,) = [line for line in found if line["key"]["data"] == {"group": "named"}]
+    group = last["value"]["data"]
+    assert isinstance(group, dict)
+    assert (last["key"]["type"], last["value"]["version"]) == (2, 3)
+    assert (group["protocolType"], group["generation"], group["protocol"]) == ("consumer", 1, "range")
+    (member,) = group["members"]
+    assert (member["memberId"], member["groupInstanceId"], member["clientId"]) == (group["leader"], "first", "me")
+    assert member["sessionTimeout"] == 46_000
+    assert b"\0\1t" in base64.b64decode(member["subscription"])
+    assert b"\0\1t" in base64.b64decode(member["assignment"])
+
+
 def test_kafkas_formatter_prints_our_transactions(groups: BrokerProcess) -> None:
     found = printed(groups, "__transaction_state", "TransactionLogMessageFormatter", 4)
     assert {line["key"]["data"]["transactionalId"] for line in found} == {"writer"}  # type: ignore[index]
@@ -93,38 +125,50 @@ def test_kafkas_formatter_prints_our_transactions(groups: BrokerProcess) -> None
     assert last["transactionTimeoutMs"] == 60_000
 
 
-def test_a_live_group_is_listed_and_described(groups: BrokerProcess) -> None:
+def test_a_live_group_is_listed_and_described(groups: BrokerProcess, tools: Toolbox) -> None:
     commit(groups, "alive", 3, 4)
     settings = {"bootstrap.servers": groups.bootstrap, "group.id": "alive", "client.id": "me"}
     consumer = Consumer({**settings, "enable.auto.commit": False})
     consumer.subscribe(["t"])
     while not consumer.assignment():
         consumer.poll(0.1)
-    listed = verb(groups, "--list", "--state")
+    listed = verb(tools, "--list", "--state")
     assert ["alive", "Stable"] in [line[:1] + line[-1:] for line in listed]
-    lines = [line for line in verb(groups, "--describe", "--group", "alive") if line[0] == "alive"]
+    lines = [line for line in verb(tools, "--describe", "--group", "alive") if line[0] == "alive"]
     assert sorted(line[1:6] for line in lines) == [["t", "0", "3", "11", "8"], ["t", "1", "4", "11", "7"]]
     assert {line[-1] for line in lines} == {"me"}
-    (member,) = [line for line in verb(groups, "--describe", "--group", "alive", "--members", "--verbose")
+    (member,) = [line for line in verb(tools, "--describe", "--group", "alive", "--members", "--verbose")
                  if line[0] == "alive"]  # fmt: skip
     assert any("0,1" in word for word in member)
-    (state,) = [line for line in verb(groups, "--describe", "--group", "alive", "--state") if line[0] == "alive"]
+    (state,) = [line for line in verb(tools, "--describe", "--group", "alive", "--state") if line[0] == "alive"]
     assert state[-2:] == ["Stable", "1"]
     consumer.close()
 
 
-def test_offsets_are_reset_and_deleted(groups: BrokerProcess) -> None:
+def test_offsets_are_reset_and_deleted(groups: BrokerProcess, tools: Toolbox, tmp_path: Path) -> None:
     commit(groups, "moved", 3, 4)
     reset = ["--reset-offsets", "--group", "moved", "--topic", "t"]
-    assert ["moved", "t", "0", "0"] in [line[:4] for line in verb(groups, *reset, "--to-earliest", "--dry-run")]
+    assert ["moved", "t", "0", "0"] in [line[:4] for line in verb(tools, *reset, "--to-earliest", "--dry-run")]
     assert committed(groups, "moved") == [3, 4], "a dry run"
-    verb(groups, *reset, "--shift-by", "2", "--execute")
+    verb(tools, *reset, "--shift-by", "2", "--execute")
     assert committed(groups, "moved") == [5, 6]
-    verb(groups, *reset, "--to-datetime", "2001-01-01T00:00:00.000", "--execute")
+    verb(tools, *reset, "--to-datetime", "2001-01-01T00:00:00.000", "--execute")
     assert committed(groups, "moved") == [0, 0]
-    verb(groups, "--delete-offsets", "--group", "moved", "--topic", "t:1")
-    assert committed(groups, "moved") == [0, -1001]
-    verb(groups, "--delete", "--group", "moved")
+    verb(tools, *reset, "--by-duration", "PT0S", "--execute")
+    assert committed(groups, "moved") == [11, 11], "nothing came since now"
+    verb(tools, *reset, "--by-duration", "P1D", "--execute")
+    assert committed(groups, "moved") == [0, 0]
+    verb(tools, *reset, "--to-offset", "400", "--execute")
+    assert committed(groups, "moved") == [11, 11], "not beyond the end"
+    plan = tmp_path / "plan.csv"
+    plan.write_text('"t",0,7\n"t",1,8\n')
+    verb(tools, "--reset-offsets", "--group", "moved", "--from-file", str(plan), "--execute")
+    assert committed(groups, "moved") == [7, 8]
+    exported = verb(tools, *reset, "--to-current", "--dry-run", "--export")
+    assert sorted(exported) == [["t,0,7"], ["t,1,8"]]
+    verb(tools, "--delete-offsets", "--group", "moved", "--topic", "t:1")
+    assert committed(groups, "moved") == [7, -1001]
+    verb(tools, "--delete", "--group", "moved")
     assert committed(groups, "moved") == [-1001, -1001]
     admin = AdminClient({"bootstrap.servers": groups.bootstrap})
     left = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("moved")])["moved"].result()

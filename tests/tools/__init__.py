@@ -1,0 +1,1 @@
+"""Apache Kafka's command line tools, every verb that makes sense on one broker."""
