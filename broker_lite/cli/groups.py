@@ -113,10 +113,16 @@ def _text(number: int | None) -> str:
 
 
 async def _reset(client: Client, args: argparse.Namespace) -> int:
-    from broker_lite.client.groups import commit, committed
+    from broker_lite.client.groups import commit, committed, list_groups
+    from broker_lite.errors import StartRefused
 
+    state = next((one.group_state for one in await list_groups(client) if one.group_id == args.name), "")
+    if state not in ("", "Empty", "Dead"):
+        raise StartRefused(f"the group {args.name} has members, it is {state}: it can be moved when they have left")
     now = await committed(client, args.name)
     wanted = await _wanted(client, args, sorted(now))
+    if not wanted:
+        raise StartRefused(f"the group {args.name} has no offsets yet: say with --topic what it is to read")
     target = await _target(client, args, wanted, now)
     if not args.dry_run:
         await commit(client, args.name, target)

@@ -56,6 +56,7 @@ async def _describe(client: Client, args: argparse.Namespace) -> int:
     from broker_lite.client.transactions import describe_transaction
 
     found = await describe_transaction(client, args.name)
+    partitions = [f"{topic.topic}-{index}" for topic in found.topics for index in topic.partitions]
     facts: dict[str, object] = {
         "id": found.transactional_id,
         "state": found.transaction_state,
@@ -63,11 +64,12 @@ async def _describe(client: Client, args: argparse.Namespace) -> int:
         "producer_epoch": found.producer_epoch,
         "timeout_ms": found.transaction_timeout_ms,
         "started_ms": found.transaction_start_time_ms,
-        "partitions": [f"{topic.topic}-{index}" for topic in found.topics for index in topic.partitions],
+        "partitions": partitions,
     }
     if args.json:
         print(json.dumps(facts, indent=2))
     else:
+        facts["partitions"] = ", ".join(partitions)
         print(columns([(key, str(value)) for key, value in facts.items()]))
     return 0
 

@@ -90,7 +90,7 @@ async def describe_group(client: Client, group: str) -> GroupView:
         MemberView(one.member_id, one.client_id, one.client_host, assigned(bytes(one.member_assignment)))
         for one in found.members
     ]
-    return GroupView(group, found.protocol_type or "classic", found.group_state, found.protocol_data, members)
+    return GroupView(group, "classic", found.group_state, found.protocol_data, members)
 
 
 async def _describe_consumer(connection: Connection, group: str) -> GroupView:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from confluent_kafka import Consumer
 
 from broker_lite.client.client import Client
 from broker_lite.client.groups import assigned, commit
@@ -87,7 +88,8 @@ def test_a_group_is_described_moved_and_deleted(broker: BrokerProcess, topic: st
     facts = json.loads(said(broker, "groups", "describe", group, "--json"))
     (part,) = facts["partitions"]
     assert (part["offset"], part["end"], part["lag"]) == (2, 4, 2)
-    assert f"{topic}-0" in said(broker, "groups", "describe", group)
+    assert facts["type"] == "classic"
+    assert said(broker, "groups", "describe", group).splitlines()[0] == f"{group}  classic  Empty  0 members"
 
     def moved(*words: str) -> int:
         (one,) = json.loads(said(broker, "groups", "reset", group, *words, "--json"))
@@ -101,6 +103,21 @@ def test_a_group_is_described_moved_and_deleted(broker: BrokerProcess, topic: st
     assert said(broker, "groups", "delete", group) == f"deleted {group}\n"
     gone = command(broker, "groups", "describe", group)
     assert (gone.returncode, gone.stderr) == (1, f"broker-lite: GROUP_ID_NOT_FOUND: Group {group} not found.\n")
+
+
+def test_a_group_that_cannot_be_moved_is_told_why(broker: BrokerProcess, topic: str) -> None:
+    said(broker, "topics", "create", topic)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
+    consumer.subscribe([topic])
+    while not consumer.assignment():
+        consumer.poll(0.1)
+    alive = command(broker, "groups", "reset", topic, "--topic", topic, "--to-earliest")
+    consumer.close()
+    why = f"the group {topic} has members, it is Stable: it can be moved when they have left"
+    assert (alive.returncode, alive.stderr) == (1, f"broker-lite: {why}\n")
+    never = command(broker, "groups", "reset", "never-was", "--to-latest")
+    why = "the group never-was has no offsets yet: say with --topic what it is to read"
+    assert (never.returncode, never.stderr) == (1, f"broker-lite: {why}\n")
 
 
 def test_a_forgotten_transaction_is_found_and_aborted(broker: BrokerProcess, topic: str) -> None:
@@ -133,6 +150,10 @@ def test_a_forgotten_transaction_is_found_and_aborted(broker: BrokerProcess, top
     assert f"x-{topic}" in [one["id"] for one in listed]
     described = json.loads(said(broker, "transactions", "describe", f"x-{topic}", "--json"))
     assert (described["state"], described["partitions"]) == ("Ongoing", [f"{topic}-0"])
+    assert said(broker, "transactions", "describe", f"x-{topic}").splitlines()[-1].split() == [
+        "partitions",
+        f"{topic}-0",
+    ]
     (producer,) = json.loads(said(broker, "transactions", "producers", topic, "--partition", "0", "--json"))
     assert producer["transaction_start_offset"] == 0
     assert "aborted the transaction" in said(
