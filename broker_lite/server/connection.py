@@ -93,7 +93,7 @@ class Connection(asyncio.BufferedProtocol):
         self._gate = gate
         """Until somebody has logged in, if that is asked for."""
         self._answer: Answerer = shared.answer if gate is None else gate
-        self._inbox = Inbox(shared.receive, shared.budget, self._breathe)
+        self._inbox = Inbox(shared.receive, shared.budget if gate is None else shared.strangers, self._breathe)
         self._outbox = Outbox()
         self._max_frame = min(self._largest_frame(), FIRST_FRAME_MAX)
         self._frames = 0
@@ -305,6 +305,7 @@ class Connection(asyncio.BufferedProtocol):
             asyncio.get_running_loop().call_later(LAST_WORDS, self._close)
         elif gate.max_frame is None:
             self._max_frame = self._shared.limits.request_max_bytes
+            self._inbox.move_to(self._shared.budget)
             if gate.open_for_ever:
                 self._gate, self._answer = None, self._shared.answer
 
@@ -324,8 +325,7 @@ class Connection(asyncio.BufferedProtocol):
                 if self._eof or self._leaving:
                     self._close()
                 break
-            stream, inbox.backlog = inbox.backlog, None
-            self._take(stream, True)
+            self._take(inbox.taken(), True)
         self._breathe()
 
     def _breathe(self) -> None:

@@ -32,6 +32,7 @@ class Inbox:
         "_receive",
         "_size",
         "_step",
+        "_waiting",
         "backlog",
         "filled",
         "short",
@@ -50,8 +51,8 @@ class Inbox:
         """Whole frames that came before their turn. While there are any, nobody reads."""
         self.short = False
         """In line for bytes of the budget."""
-        self._held = self._held_in_progress = 0
-        """Bytes of the budget in our hands: of the frame that comes, of the one in progress."""
+        self._held = self._held_in_progress = self._waiting = 0
+        """Bytes of the budget in our hands: of the frame that comes, of the one in progress, of the backlog."""
 
     @property
     def full(self) -> bool:
@@ -66,10 +67,11 @@ class Inbox:
         growing = self._growing
         if growing is None:
             head = self._head
+            room = self._receive[:_FIRST_STEP] if self._budget.tight else self._receive
             if not head:
-                return self._receive
-            self._receive[: len(head)] = head
-            return self._receive[len(head) :]
+                return room
+            room[: len(head)] = head
+            return room[len(head) :]
         if self.filled == len(growing):
             growing += _ZEROS[: self._step]  # paid for in _want_more; here, and only here, nobody looks at it
         return memoryview(growing)[self.filled :]
@@ -105,11 +107,44 @@ class Inbox:
             self.backlog = memoryview(bytes(rest[:4]))  # its turn will come, and then it is refused
         elif len(rest) >= 4 + size:
             self.backlog = rest if ours else memoryview(bytes(rest))
+            if not self._held:  # else it grew in a buffer that is paid for
+                self._waiting = len(rest)
+                self._budget.add(len(rest))
         else:
             self._size = 4 + size
             self.filled = len(rest)
             self._growing = bytearray(rest)
             self._want_more(len(rest))
+
+    def taken(self) -> memoryview:
+        """The backlog, whose turn has come."""
+        assert self.backlog is not None, "nothing waits"
+        stream, self.backlog = self.backlog, None
+        self._let_go()
+        return stream
+
+    def _let_go(self) -> None:
+        if self._waiting:
+            self._waiting, held = 0, self._waiting
+            self._budget.give_back(self, held)
+
+    def move_to(self, budget: Budget) -> None:
+        """From now on another budget counts our bytes."""
+        if budget is self._budget:
+            return
+        old, self._budget = self._budget, budget
+        held = self._held + self._held_in_progress + self._waiting
+        if self.short:
+            old.leave(self)
+        if held:
+            budget.add(held)
+            old.give_back(self, held)
+        if self.short:
+            self.short = False
+            if budget.take(self, self._asked):
+                self._held += self._asked
+            else:
+                self.short = True
 
     def _want_more(self, arrived: int) -> None:
         self._step = min(self._size - self.filled, max(self.filled, _FIRST_STEP), STEP)
@@ -149,4 +184,5 @@ class Inbox:
     def drop(self) -> None:
         """Nothing here will be answered."""
         self.backlog = None
+        self._let_go()
         self.drop_partial()

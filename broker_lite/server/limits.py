@@ -58,11 +58,15 @@ class Budget:
     A frame in the making takes bytes as they arrive, never as they are announced. When all are taken, the others stop
     reading and queue up. If they all stood in the middle of a frame nobody would ever finish, so one of them, the
     first to be refused, may always go on: the bound is the limit and one frame.
+
+    What a read brings is there before anybody can ask. So while the budget is `tight` reads are small, and the bound
+    grows by one such read for each connection.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit if limit >= 0 else 2**63
         self.used = 0
+        self.tight = False
         self._privileged: Waiter | None = None
         self._line: deque[tuple[Waiter, int]] = deque()
 
@@ -71,10 +75,16 @@ class Budget:
         if self.used + size > self._limit and who is not self._privileged:
             if self._privileged is not None:
                 self._line.append((who, size))
+                self.tight = True
                 return False
             self._privileged = who
-        self.used += size
+        self.add(size)
         return True
+
+    def add(self, size: int) -> None:
+        """Bytes that are there already, whether we like it or not."""
+        self.used += size
+        self.tight = bool(self._line) or self.used >= self._limit
 
     def give_back(self, who: Waiter, size: int) -> None:
         """A frame is answered or dropped; those who wait go on in the order in which they came."""
@@ -88,10 +98,12 @@ class Budget:
                 self._privileged = first
             self.used += wants
             first.go_on()
+        self.tight = bool(self._line) or self.used >= self._limit
 
     def leave(self, who: Waiter) -> None:
         """Gone; no longer waits for anything."""
         self._line = deque(entry for entry in self._line if entry[0] is not who)
+        self.tight = bool(self._line) or self.used >= self._limit
 
 
 class Doors:

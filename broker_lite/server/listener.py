@@ -36,6 +36,8 @@ from broker_lite.shapes import dataclass, replace
 BACKLOG = 1024
 SWEEP_EVERY = 1.0
 RETRY_ACCEPT_AFTER = 1.0
+STRANGERS = 4
+"""Those who have not logged in may use the fourth part of `queued.max.request.bytes`, beside it."""
 AT_ONCE = 32
 """Clients that are let in before those who are inside get their turn."""
 _NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -130,6 +132,7 @@ class _Server:
                 answer=self._answer,
                 limits=self._limits,
                 budget=Budget(self._limits.queued_max_request_bytes),
+                strangers=Budget(self._limits.queued_max_request_bytes // STRANGERS),
                 spawn=requests.start_soon,
                 on_made=self._connections.add,
                 on_gone=self._gone,

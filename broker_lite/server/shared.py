@@ -21,6 +21,8 @@ class Shared:
     answer: Answerer
     limits: Limits
     budget: Budget
+    strangers: Budget
+    """For those who have not logged in where that is asked for: they leave the others theirs."""
     spawn: Callable[[Callable[[], Coroutine[object, object, None]]], object]
     """Starts a task that ends with the server: anyio's `TaskGroup.start_soon`."""
     on_made: Callable[[Connection], None]

@@ -84,3 +84,46 @@ def test_dropping_a_frame_in_the_making_gives_its_bytes_back() -> None:
     assert not second.short
     second.drop()
     assert budget.used == 0
+
+
+def test_while_the_budget_is_tight_reads_are_small() -> None:
+    budget = Budget(10_000)
+    box = Inbox(memoryview(bytearray(100_000)), budget, lambda: None)
+    assert len(box.room()) == 100_000
+    budget.add(10_000)
+    assert len(box.room()) == 4096
+    box.keep(memoryview(b"\0\0"), False, LIMIT)
+    assert len(box.room()) == 4094
+    budget.give_back(box, 1)
+    assert len(box.room()) == 99_998
+
+
+def test_frames_before_their_turn_are_paid_for_until_they_are_taken() -> None:
+    budget = Budget(10_000)
+    box = inbox(budget)
+    box.keep(memoryview(frame(100) + frame(50)), False, LIMIT)
+    assert budget.used == 158
+    whole = box.taken()
+    assert budget.used == 0
+    box.keep(whole[104:], True, LIMIT)
+    assert budget.used == 54
+    box.drop()
+    assert budget.used == 0
+
+
+def test_who_moves_to_another_budget_takes_along_what_he_holds() -> None:
+    strangers, others = Budget(10_000), Budget(100_000)
+    box, second = inbox(strangers), inbox(strangers)
+    box.keep(memoryview(frame(50_000)[:9000]), False, LIMIT)
+    second.keep(memoryview(frame(50_000)[:900]), False, LIMIT)
+    held = strangers.used
+    assert second.short
+    second.move_to(others)
+    assert not second.short, "there is room"
+    assert (strangers.used, others.used) == (held, 900 + 4096)
+    box.move_to(others)
+    assert strangers.used == 0
+    assert not strangers.tight
+    for one in (box, second):
+        one.drop()
+    assert others.used == 0

@@ -150,3 +150,16 @@ def test_all_listeners_together_have_a_pace_too() -> None:
     assert [doors.came(listener, 0.0) for listener in "ABABABABAB"] == [0.0] * 10
     assert doors.came("A", 0.0) > 0
     assert Doors(Limits(creation_rates={"": 0})).came("A", 0.0) == 1.0
+
+
+def test_a_budget_is_tight_while_somebody_waits_or_nothing_is_left() -> None:
+    budget = Budget(100)
+    first, second = Frame(budget, 200), Frame(budget, 200)
+    first.grow(60)
+    assert not budget.tight
+    second.grow(60)
+    assert budget.tight, "the second is let through, and with that nothing is left"
+    second.done()
+    assert not budget.tight
+    budget.add(50)
+    assert budget.tight

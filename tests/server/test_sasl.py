@@ -15,6 +15,7 @@ from broker_lite.errors import ErrorCode
 from broker_lite.security.logins import Mechanisms
 from broker_lite.security.oauth import TokenRules
 from broker_lite.security.sasl import AuthenticationFailed, Step
+from broker_lite.server.limits import Limits
 from broker_lite.server.listener import ListenerAddress
 from broker_lite.server.sasl import MOST_FRAMES, Gate, SaslRules
 from broker_lite.wire.codec import decode, encode_bytes
@@ -360,3 +361,20 @@ def test_a_token_tells_how_long_it_is_good_for_and_may_be_renewed(run: Run) -> N
     assert client.hear() == too_soon, "it goes to the APIs, which refuse it"
     later(server, clock, 200)
     assert is_inside(client)
+
+
+def test_strangers_use_up_no_memory_of_those_who_are_inside(run: Run) -> None:
+    clock = ManualClock()  # on which nobody's time is ever over
+    address = ListenerAddress("SASL_PLAINTEXT", "127.0.0.1", 0, sasl=rules(clock))
+    server = run(limits=Limits(queued_max_request_bytes=400_000), listeners=[address], clock=clock)
+    inside = server.client()
+    shake(inside, "PLAIN")
+    assert show(inside, b"\0alice\0secret").error_code == 0
+    strangers = [server.client() for _ in range(20)]
+    for stranger in strangers:  # each begins a frame as large as it may be and lets the rest wait
+        stranger.send(struct.pack(">i", 524_288) + bytes(50_000))
+    large = bytes(300_000)
+    inside.ask(large)
+    assert inside.hear() == large
+    for stranger in strangers:
+        stranger.close()
