@@ -372,7 +372,7 @@ def looking(wire: Wire, both: dict[int, range]) -> None:
                     for one in answer.groups
                     if one.group_id == group
                 ]
-                wire.seen.append((f"ListGroups v{version} {states} {types}", [answer.error_code, *mine]))
+                wire.note(16, version, f"ListGroups v{version} {states} {types}", [answer.error_code, *mine])
 
 
 GROUPS: list[Conversation] = [joining, syncing, beating, leaving, offsets, looking]

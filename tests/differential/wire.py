@@ -32,9 +32,17 @@ _DIFFERS = frozenset(
         "leader_epoch",
         "session_id",
         "finalized_features_epoch",
+        "log_dir",
+        "total_bytes",
+        "usable_bytes",
+        "replica_directory_id",
+        "last_fetch_timestamp",
+        "last_caught_up_timestamp",
     }
 )
-_IDS = frozenset({"topic_id", "producer_id", "member_id", "leader"})
+_IDS = frozenset({"topic_id", "producer_id", "member_id", "leader", "client_instance_id"})
+_SETS = frozenset({"resources", "acls", "matching_acls", "entries", "configs", "config_resources", "credential_infos"})
+"""Lists that Kafka keeps as sets and tells in any order."""
 
 
 class Wire:
@@ -46,6 +54,8 @@ class Wire:
         self._names: dict[object, str] = {}
         self.seen: list[tuple[str, object]] = []
         """What was asked, in short, and the answer, comparable."""
+        self.asked: set[tuple[int, int]] = set()
+        """Key and version of each question whose answer was noted."""
         answer = self.ask("versions", ApiVersionsRequest(), 0, ApiVersionsResponse, note=False)
         assert answer is not None
         self.offered = {api.api_key: range(api.min_version, api.max_version + 1) for api in answer.api_keys}
@@ -67,13 +77,17 @@ class Wire:
         reply = self._exchange(frame)
         label = f"{kind.__name__.removesuffix('Response')} v{version} {label}"
         if reply is None:
-            self.seen.append((label, CLOSED))
+            self.note(key, version, label, CLOSED)
             return None
         start = 5 if response_is_flexible(key, version) else 4
         response, _ = decode(kind, version, memoryview(reply), start, max_elements=1_000_000)
         if note:
-            self.seen.append((label, self._comparable(response)))
+            self.note(key, version, label, self._comparable(response))
         return response
+
+    def note(self, key: int, version: int, label: str, answer: object) -> None:
+        self.asked.add((key, version))
+        self.seen.append((label, answer))
 
     def _exchange(self, frame: bytes) -> bytes | None:
         if self._socket is None:
@@ -103,7 +117,8 @@ class Wire:
             names = [field for field in fields_of(type(value)) if field not in _DIFFERS]
             return {field: self._comparable(getattr(value, field), field) for field in names}
         if isinstance(value, list):
-            return [self._comparable(inner, name) for inner in value]
+            inside = [self._comparable(inner, name) for inner in value]
+            return sorted(inside, key=repr) if name in _SETS else inside
         if name in _IDS and value not in (None, "", -1, 0, bytes(16)):
             return self._names.setdefault((name, value), f"<{name} {len(self._names)}>")
         if name == "records" and isinstance(value, (bytes, memoryview)):
