@@ -117,7 +117,8 @@ class Tls:
             self._load_trusted(context)
         except OSError as error:
             if isinstance(error, ssl.SSLError):
-                raise StartRefused(f"listener {self._listener}: the certificates do not fit: {error.reason}") from None
+                why = error.reason or f"a file is damaged, or {keys.SSL_KEY_PASSWORD.name} is another"
+                raise StartRefused(f"listener {self._listener}: the certificates do not fit: {why}") from None
             raise StartRefused(f"listener {self._listener}: {error.filename}: {error.strerror}") from None
         return context
 
@@ -133,6 +134,9 @@ class Tls:
                 f"listener {self._listener} speaks TLS and has no certificate: set {keys.SSL_KEYSTORE_LOCATION.name}, "
                 "or make one with `broker-lite certs DIR` and start with --tls DIR"
             )
+        if b"PRIVATE KEY-----" not in pem:
+            where = stores.keystore or keys.SSL_KEYSTORE_KEY.name
+            raise StartRefused(f"listener {self._listener}: {where} holds no private key")
         with _as_file(pem) as path:
             context.load_cert_chain(path, password=lambda: password)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+from cryptography.hazmat.primitives import serialization
 
 from broker_lite.apis.registry import Answer, ConnectionFacts
 from broker_lite.cli import certs
@@ -175,7 +176,10 @@ def test_a_client_that_hangs_up_in_the_middle_leaves_nothing(run: Run, folder: P
     ("keys", "why"),
     [
         ({"ssl_keystore_location": "/nowhere"}, "No such file"),
-        ({"ssl_keystore_location": "{ca}"}, "do not fit"),
+        ({"ssl_keystore_location": "{ca}"}, "ca.pem holds no private key"),
+        ({"ssl_keystore_location": "{trust}", "ssl_keystore_password": certs.PASSWORD}, "p12 holds no private key"),
+        ({"ssl_keystore_location": "{locked}", "ssl_key_password": "wrong"}, "ssl.key.password is another"),
+        ({"ssl_keystore_location": "{mixed}"}, "do not fit: KEY_VALUES_MISMATCH"),
         ({"ssl_keystore_location": "{p12}", "ssl_keystore_password": "wrong"}, "password is another"),
         ({"ssl_keystore_location": "{jks}"}, "keytool -importkeystore"),
         ({"ssl_keystore_location": "{junk}"}, "not a PKCS#12 file"),
@@ -189,7 +193,17 @@ def test_certificates_that_cannot_be_used_stop_the_start(
 ) -> None:
     (tmp_path / "x.jks").write_bytes(b"\xfe\xed\xfe\xed" + bytes(20))
     (tmp_path / "junk").write_bytes(b"\x30\x82 nothing")
+    key = serialization.load_pem_private_key((folder / "server-key.pem").read_bytes(), None)
+    lock = serialization.BestAvailableEncryption(b"right")
+    locked = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
+    (tmp_path / "locked").write_bytes(locked + (folder / "server-cert.pem").read_bytes())
+    (tmp_path / "mixed").write_bytes(
+        (folder / "client-key.pem").read_bytes() + (folder / "server-cert.pem").read_bytes()
+    )
     places = {
+        "trust": folder / "truststore.p12",
+        "locked": tmp_path / "locked",
+        "mixed": tmp_path / "mixed",
         "ca": folder / "ca.pem",
         "p12": folder / "server.p12",
         "jks": tmp_path / "x.jks",
