@@ -186,7 +186,7 @@ class Registry:
             pos = 10 + length if length > 0 else 10
             if pos > len(frame):
                 raise Malformed(f"the client id claims {length} bytes, {len(frame) - 10} are left")
-            client_id = str(frame[10:pos], "utf-8", "replace") if length > 0 else ""
+            client_id = frame[10:pos].tobytes().decode("utf-8", "replace") if length > 0 else ""
             route = self._routes.get((key, version))
             if route is None:
                 return self._unknown(broker, connection, key, version, correlation_id, client_id)

@@ -8,7 +8,7 @@ Here is the middle of the one for EndTxnRequest at version 3, as a debugger show
     n -= 1
     stop = pos + n
     if n < 0 or n > 32767 or stop > end: raise lie("transactional_id", n, end - pos)
-    m0.transactional_id = text = str(buf[pos:stop], "utf-8", "replace")
+    m0.transactional_id = text = buf[pos:stop].tobytes().decode("utf-8", "replace")
 
 Neighbours of fixed size, and the length or the first varint byte that follows them, are unpacked
 in one call.  Structs are unrolled in place, so an array of structs is a loop and not a call.
@@ -127,7 +127,7 @@ class ReaderSource:
         self._line(f'if {below}{above}stop > end: raise lie("{name}", n, end - pos)')
         match wire:
             case "string":
-                self._line(f'{target} = text = str(buf[pos:stop], "utf-8", "replace")')
+                self._line(f'{target} = text = buf[pos:stop].tobytes().decode("utf-8", "replace")')
                 self._line("if not text.isascii():")
                 self._line("    left -= n >> 5")
                 self._line(f'    if left < 0: raise greed("{name}", n)')
