@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -173,6 +174,30 @@ def test_a_start_that_is_refused_is_one_line_and_exit_code_1(
     assert done.stderr.count("broker-lite: ") == 1
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def _as_somebody() -> None:
+    """Root that is asked for permissions like everybody else: without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH."""
+    if os.geteuid() == 0:
+        prctl, drop = ctypes.CDLL(None).prctl, 24
+        for capability in (1, 2):
+            prctl(drop, capability, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("what", "why"), [("closed", "Permission denied"), ("closed/data", "Permission denied"), ("file", "File exists")]
+)
+def test_a_data_folder_that_cannot_be_one_is_one_line_and_exit_code_1(tmp_path: Path, what: str, why: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "closed").mkdir(mode=0o500)
+    folder = tmp_path / what
+    done = subprocess.run(
+        [sys.executable, "-m", "broker_lite", "serve", "--listen", "127.0.0.1:0", "--data", str(folder)],
+        capture_output=True, text=True, timeout=60, check=False, preexec_fn=_as_somebody,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"broker-lite: the data folder {folder} cannot be used: {why}\n"
+    assert [*(tmp_path / "closed").iterdir()] == []
 
 
 def test_an_unknown_key_of_the_environment_is_warned_of_in_the_log(broker_process: BrokerFactory) -> None:
