@@ -21,7 +21,8 @@ from broker_lite.records.compression import Codec, inflate
 if TYPE_CHECKING:
     from zstandard import ZstdDecompressor
 
-GROUP_BYTES = 16 << 20
+GROUP_BYTES = 8 << 20
+"""Large enough that the steps of records.py are worth their while, small enough to stay in a cache."""
 _SMALL = 8 << 20
 _LZ4_GROWTH = 255
 _ZSTD_GROWTH = 16

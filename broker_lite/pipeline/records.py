@@ -148,12 +148,10 @@ def _in_lockstep(lanes: Lanes, order: Ints, cursor: Ints, first: Ints, begin: In
     data, end = lanes.data, lanes.end[order]
     counts = lanes.count[order]
     slot = first[order].copy()
-    step, active = 0, len(counts)
-    while True:
-        # Counts fall along `order`, so the lanes that still have records are the first ones.
-        active = int(np.searchsorted(-counts[:active], -step, side="left"))
-        if active < _FEW_LANES:
-            return step
+    # Counts fall along `order`, so the lanes that still have records at a step are the first ones.
+    last = int(counts[_FEW_LANES - 1]) if len(counts) >= _FEW_LANES else 0
+    actives = np.searchsorted(-counts, -np.arange(last), side="left").tolist()
+    for step, active in enumerate(actives):
         at = cursor[:active]
         low, high = data[at], data[at + 1]
         long = low >= 0x80
@@ -175,7 +173,7 @@ def _in_lockstep(lanes: Lanes, order: Ints, cursor: Ints, first: Ints, begin: In
         begin[slots], finish[slots] = after, stop
         slots += 1
         cursor[:active] = stop
-        step += 1
+    return last
 
 
 def _alone(view: memoryview, at: int, lanes: Lanes, lane: int, step: int, first: int, begin: Ints, finish: Ints) -> int:

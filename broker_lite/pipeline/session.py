@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ NEEDED = ("pyarrow", "numpy", "crc32c", "broker_lite")
 """What a worker imports."""
 _INSTALL = "pip install 'broker-lite[spark]'"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_TRUSTING = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+"""Spark asks Arrow only for rows that there are, and for none that is null: Arrow need not look again at each."""
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -31,8 +34,10 @@ _QUIET = {
     "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile=file:{_LOGGING}",
+    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile=file:{_LOGGING} {_TRUSTING}",
 }
+_HERE = {"spark.python.unix.domain.socket.enabled": "true"} if hasattr(socket, "AF_UNIX") else {}
+"""Where all is one process and its Python workers: half the time in the kernel that a socket of the network takes."""
 
 
 class CannotRun(PipelineError):
@@ -82,6 +87,11 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ
 
 
+def is_here(master: str | None) -> bool:
+    """Whether the work is done in the driver's own process and not by executors."""
+    return master == "local" or (master or "").startswith("local[")
+
+
 def session(
     name: str,
     *,
@@ -104,6 +114,8 @@ def session(
             # Spark looks up its host's name even where it needs none, and a laptop's or container's may lead nowhere.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings = dict(_QUIET)
+        if is_here(master):
+            settings |= _HERE
         if not master.startswith("local"):
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
         if jars:
@@ -136,7 +148,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 def check_workers(spark: SparkSession) -> None:
     """Raises CannotRun that names the module and the host, if a worker cannot import what the work needs."""
     context = spark.sparkContext
-    if (context.master or "").startswith("local[") or context.master == "local":
+    if is_here(context.master):
         return
     needed = NEEDED
 

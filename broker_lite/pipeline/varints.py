@@ -34,11 +34,27 @@ def padded(data: bytes | bytearray | memoryview) -> Bytes:
 
 def read(data: Bytes, positions: Ints, bits: int = 32) -> tuple[Ints, Ints]:
     """The zig-zag values at `positions`, and the positions after them."""
+    low = data[positions]
+    long = low >= 0x80
+    if not long.any():
+        return _signed(low), positions + 1
+    high = data[positions + 1]
+    if not (long & (high >= 0x80)).any():
+        # Two bytes at most, as most lengths and times have: small numbers in a quarter of the memory.
+        return _signed((low & 0x7F) + high.astype(np.uint16) * (long * np.uint16(0x80))), positions + 1 + long
+    return _read_long(data, positions, bits)
+
+
+def _signed(value: npt.NDArray[np.uint8 | np.uint16]) -> Ints:
+    """What numbers of at most fourteen bits mean: even ones are 0, 1, 2, odd ones -1, -2, -3."""
+    half = (value >> 1).astype(np.int16)
+    half ^= -(value & 1).astype(np.int16)
+    return half.astype(np.int64)
+
+
+def _read_long(data: Bytes, positions: Ints, bits: int) -> tuple[Ints, Ints]:
     first = data[positions]
     after = positions + 1
-    if not (first & 0x80).any():
-        small = first.astype(np.int64)
-        return (small >> 1) ^ -(small & 1), after
     value = (first & 0x7F).astype(np.uint64)
     more = np.flatnonzero(first & 0x80)
     shift = 7
