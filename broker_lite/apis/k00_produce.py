@@ -67,6 +67,8 @@ _PRODUCER = slice(43, 53)
 _LARGE = 16 << 10
 _LARGE_COMPRESSED = 1 << 10
 """Bytes from which on a check that reads every record is worth a thread."""
+_LONGEST_CHECK = 30.0
+"""Seconds after which whoever sent such a batch is told that it took too long."""
 
 _response = quick(ProduceResponse)
 _topic = quick(TopicProduceResponse)
@@ -249,7 +251,11 @@ async def _append_later(
     topics, now_ms = ctx.broker.topics, ctx.broker.clock.now_ms()
     with anyio.CancelScope(shield=True):
         work = [(records, partition.settings.rules) for _, partition, records in later]
-        checks = await anyio.to_thread.run_sync(_check_all, work, ctx.version, now_ms)
+        checks: list[Checked | BrokerError | None] = [_too_long() for _ in work]
+        with anyio.move_on_after(_LONGEST_CHECK):
+            checks = await anyio.to_thread.run_sync(
+                _check_all, work, ctx.version, now_ms, limiter=ctx.broker.inflating, abandon_on_cancel=True
+            )
         for (answer, partition, _), checked in zip(later, checks, strict=True):
             try:
                 if isinstance(checked, BrokerError):
@@ -266,6 +272,10 @@ async def _append_later(
     if waiting and req.acks == -1:
         return await _answer_when_durable(ctx, response, waiting)
     return response
+
+
+def _too_long() -> BrokerError:
+    return refusal(ErrorCode.REQUEST_TIMED_OUT, f"the batch could not be checked within {_LONGEST_CHECK:g} s")
 
 
 def _check_all(

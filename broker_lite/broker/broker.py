@@ -55,6 +55,9 @@ from broker_lite.wire.messages.k03_metadata import MetadataResponse
 
 log = get_logger(__name__)
 
+INFLATING = 2
+"""Threads that look into batches: each may hold what a bomb becomes when it is inflated."""
+
 
 class Broker:
     def __init__(self, options: StartOptions, clock: Clock, tasks: anyio.abc.TaskGroup, folder: DataFolder) -> None:
@@ -82,6 +85,7 @@ class Broker:
         self.quotas = Quotas(self._write, clock.monotonic)
         self.kept: dict[tuple[object, ...], tuple[int, MetadataResponse, list[Piece]]] = {}
         """Answers that name all topics, with the version of the catalogue that they tell of."""
+        self.inflating = anyio.CapacityLimiter(INFLATING)
         self.metrics: Metrics | None = None
         """Somebody who wants to know."""
         self.groups = GroupCoordinator(self)
