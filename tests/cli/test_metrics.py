@@ -102,5 +102,11 @@ def test_the_dashboard_asks_for_what_the_page_has(watched: BrokerProcess) -> Non
         assert f"# TYPE {re.sub('_(total|bucket|sum|count)$', '', name)}" in page, name
 
 
+def test_the_docs_name_what_the_page_has(watched: BrokerProcess) -> None:
+    said(watched, "produce", "t", stdin="a\n")
+    there = set(re.findall(r"^# TYPE (broker_lite_\w+)", read(url_of(watched)), re.MULTILINE))
+    assert set(_names((Path(__file__).parents[2] / "docs" / "metrics.md").read_text())) == there
+
+
 def _names(expression: str) -> list[str]:
     return re.findall(r"\b(?:broker_lite|process)_\w+", expression)
