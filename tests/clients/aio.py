@@ -115,6 +115,7 @@ class AioKafka(Client):
                 enable_idempotence=idempotent,
                 linger_ms=20,
                 max_request_size=2_000_000,
+                **self._entering(),
             )
             await producer.start()
             try:
@@ -142,12 +143,16 @@ class AioKafka(Client):
         ]
         return [getattr(await future, "offset", -1) for future in sent]
 
+    def _entering(self) -> dict[str, object]:
+        return self.door.keywords() if self.door else {}
+
     def _consumer(self, **settings: object) -> aiokafka.AIOKafkaConsumer:
         return aiokafka.AIOKafkaConsumer(
             bootstrap_servers=self.bootstrap,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=100,
+            **self._entering(),
             **settings,
         )
 

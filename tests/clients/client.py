@@ -10,6 +10,7 @@ scenario reaches the next; only group members and transactional producers live l
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -52,6 +53,58 @@ class Start:
     timestamp: int | None = None
 
 
+@dataclass(slots=True, frozen=True)
+class Door:
+    """How to get in, where a listener asks for more than its address."""
+
+    protocol: str
+    ca: str = ""
+    """The certificate to trust, where the protocol is one with TLS."""
+    mechanism: str = ""
+    user: str = ""
+    password: str = ""
+
+    @property
+    def is_tls(self) -> bool:
+        return self.protocol.endswith("SSL")
+
+    def librdkafka(self) -> dict[str, str]:
+        """In the words of librdkafka's settings."""
+        named = {
+            "security.protocol": self.protocol,
+            "ssl.ca.location": self.ca,
+            "sasl.mechanism": self.mechanism,
+            "sasl.username": self.user,
+            "sasl.password": self.password,
+        }
+        return {name: value for name, value in named.items() if value}
+
+    def keywords(self) -> dict[str, object]:
+        """In the words that clients in Python share."""
+        named: dict[str, object] = {"security_protocol": self.protocol}
+        if self.is_tls:
+            named["ssl_context"] = ssl.create_default_context(cafile=self.ca)
+        if self.mechanism:
+            named |= {
+                "sasl_mechanism": self.mechanism,
+                "sasl_plain_username": self.user,
+                "sasl_plain_password": self.password,
+            }
+        return named
+
+    def properties(self) -> dict[str, str]:
+        """In the words of Java's settings."""
+        named = {"security.protocol": self.protocol}
+        if self.is_tls:
+            named |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.ca}
+        if self.mechanism:
+            module = "plain.PlainLoginModule" if self.mechanism == "PLAIN" else "scram.ScramLoginModule"
+            who = f'username="{self.user}" password="{self.password}"'
+            login = f"org.apache.kafka.common.security.{module} required {who};"
+            named |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": login}
+        return named
+
+
 BEGINNING = Start(offset=0)
 EARLIEST, LATEST = -2, -1
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -72,6 +125,8 @@ class Client:
     exchanged: tuple[str, ...] = CODECS
     """Codecs to exchange records in with another client."""
     bootstrap = ""
+    door: Door | None = None
+    """What the listener asks for; it counts for reading and writing."""
 
     def version(self) -> str:
         return ""

@@ -116,6 +116,7 @@ class Confluent(Client):
                 "linger.ms": 20,
                 "message.max.bytes": 2_000_000,
                 "message.timeout.ms": int(WAIT * 1000),
+                **self._entering(),
             }
         )
         offsets = self._write(producer, topic, records, partition)
@@ -149,6 +150,9 @@ class Confluent(Client):
             raise ClientError(f"{left} of {len(records)} records were not acknowledged within {WAIT} s")
         return offsets
 
+    def _entering(self) -> dict[str, str]:
+        return self.door.librdkafka() if self.door else {}
+
     def _consumer(self, **settings: object) -> ck.Consumer:
         return ck.Consumer(
             {
@@ -156,6 +160,7 @@ class Confluent(Client):
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 100,
+                **self._entering(),
                 **settings,
             }
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -57,7 +58,11 @@ class ConsoleTools(Client):
         jvm = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8", "-Xlog:disable"]
         quiet = f"-Dlog4j2.configurationFile={kafka_tools.HOME / 'log4j2.properties'}"
         path = ["-cp", f"{kafka_tools.jars()}/*", tool, "--bootstrap-server", self.bootstrap]
-        with _shared_classes() as sharing:
+        with _shared_classes() as sharing, tempfile.NamedTemporaryFile("w") as settings:
+            if self.door is not None:
+                settings.write("".join(f"{name}={value}\n" for name, value in self.door.properties().items()))
+                settings.flush()
+                arguments += ("--command-config", settings.name)
             command = ["java", *jvm, sharing, quiet, *path, *arguments]
             done = subprocess.run(command, input=give, capture_output=True, timeout=90, check=False)
         said, complaints = done.stdout.decode(), done.stderr.decode()

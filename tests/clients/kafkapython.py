@@ -103,6 +103,7 @@ class KafkaPython(Client):
             enable_idempotence=idempotent,
             linger_ms=20,
             max_request_size=2_000_000,
+            **self._entering(),
             delivery_timeout_ms=int(WAIT * 1000),
             request_timeout_ms=10_000,
         )
@@ -128,12 +129,16 @@ class KafkaPython(Client):
         producer.flush(WAIT)
         return [_told(lambda future=future: future.get(WAIT).offset) for future in sent]  # type: ignore[misc]
 
+    def _entering(self) -> dict[str, object]:
+        return self.door.keywords() if self.door else {}
+
     def _consumer(self, **settings: object) -> kafka.KafkaConsumer:
         return kafka.KafkaConsumer(
             bootstrap_servers=self.bootstrap,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=100,
+            **self._entering(),
             **settings,
         )
 

@@ -15,6 +15,7 @@ import queue
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -88,6 +89,8 @@ class ProcessClient(Client):
     def _ask(self, verb: str, **asked: object) -> object:
         process = self._running()
         assert process.stdin is not None
+        if self.door is not None:
+            asked["door"] = asdict(self.door)
         process.stdin.write(json.dumps({"verb": verb, "bootstrap": self.bootstrap, **asked}) + "\n")
         process.stdin.flush()
         try:

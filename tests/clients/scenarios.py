@@ -136,7 +136,7 @@ def headers(world: World) -> None:
 
 def large(world: World) -> None:
     topic = world.topic("large")
-    records = [Record(key=b"big", value=world.blob(900_000)), Record(key=b"small", value=b"x")]
+    records = [Record(key=b"big", value=world.blob(1_000_000)), Record(key=b"small", value=b"x")]
     for record in records:
         world.client.produce(topic, [record])
     same(world.reader.read(topic, BEGINNING, 2), records)
@@ -364,7 +364,7 @@ SCENARIOS = [
     _scenario("exchange", exchange, DATA),
     _scenario("nulls", nulls, DATA, "nulls"),
     _scenario("headers", headers, DATA, "headers"),
-    _scenario("900 kB record", large, DATA),
+    _scenario("1 MB record", large, DATA),
     _scenario("from offset", from_offset, DATA, reads=True),
     _scenario("from timestamp", from_timestamp, DATA, reads=True),
     _scenario("look up offsets", offsets, DATA),

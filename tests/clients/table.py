@@ -37,7 +37,7 @@ class Results:
             "`tests/clients/scenarios.py`.",
             "",
             "- pass: it works, and the bytes that came back are the bytes that were written",
-            "- –: the client has no such function",
+            "- –: the client has no such function, or one that does not work with Apache Kafka either",
             "- not yet: the broker does not serve an API the scenario needs, and does not claim to",
             "- **fails**: see the reasons below the table",
             "",

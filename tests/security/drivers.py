@@ -60,12 +60,14 @@ def _built(name: str, sources: list[Path], make: Callable[[Path], None]) -> Path
 
 
 def _go() -> Path:
-    sources = [*sorted((PROGRAMS / "go").rglob("*.go")), MATRIX / "go/go.mod", MATRIX / "go/go.sum"]
+    shared = [MATRIX / "go" / name for name in ("go.mod", "go.sum", "scram/scram.go")]
+    sources = [*sorted((PROGRAMS / "go").rglob("*.go")), *shared]
 
     def make(out: Path) -> None:
         shutil.copytree(PROGRAMS / "go", out / "source")
         for name in ("go.mod", "go.sum"):
             shutil.copy(MATRIX / "go" / name, out / "source")
+        shutil.copytree(MATRIX / "go/scram", out / "source/scram")
         build.run("go", "build", "-o", f"{out}/", "./franz", "./sarama", folder=out / "source")
 
     return _built("go", sources, make)

@@ -89,8 +89,23 @@ public final class Driver {
     static Properties settings(JsonNode q, String... pairs) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", text(q, "bootstrap"));
+        if (q.has("door")) enter(settings, q.get("door"));
         for (int i = 0; i < pairs.length; i += 2) settings.put(pairs[i], pairs[i + 1]);
         return settings;
+    }
+
+    static void enter(Properties settings, JsonNode door) {
+        settings.put("security.protocol", text(door, "protocol"));
+        if (text(door, "protocol").endsWith("SSL")) {
+            settings.put("ssl.truststore.type", "PEM");
+            settings.put("ssl.truststore.location", text(door, "ca"));
+        }
+        String mechanism = text(door, "mechanism");
+        if (mechanism.isEmpty()) return;
+        String module = mechanism.equals("PLAIN") ? "plain.PlainLoginModule" : "scram.ScramLoginModule";
+        settings.put("sasl.mechanism", mechanism);
+        settings.put("sasl.jaas.config", String.format("org.apache.kafka.common.security.%s required username=\"%s\" password=\"%s\";",
+            module, text(door, "user"), text(door, "password")));
     }
 
     static byte[] bytes(JsonNode node) {

@@ -1,5 +1,6 @@
 // KafkaJS, asked by the scenarios of the client matrix: a JSON question a line, a JSON answer each.
 'use strict'
+const { readFileSync } = require('fs')
 const readline = require('readline')
 const { Kafka, CompressionTypes, CompressionCodecs, Partitioners, ConfigResourceTypes, logLevel } = require('kafkajs')
 
@@ -10,7 +11,17 @@ const members = new Map()
 const producers = new Map()
 let serial = 0
 
-const kafka = (q) => new Kafka({ clientId: 'matrix', brokers: [q.bootstrap], logLevel: logLevel.NOTHING, retry: { retries: 8, initialRetryTime: 50 } })
+function kafka(q) {
+  const { protocol = '', mechanism, user: username, password, ca } = q.door || {}
+  return new Kafka({
+    clientId: 'matrix',
+    brokers: [q.bootstrap],
+    logLevel: logLevel.NOTHING,
+    retry: { retries: 8, initialRetryTime: 50 },
+    ...(protocol.endsWith('SSL') ? { ssl: { ca: [readFileSync(ca)] } } : {}),
+    ...(mechanism ? { sasl: { mechanism: mechanism.toLowerCase(), username, password } } : {}),
+  })
+}
 const unpack = (text) => (text === null || text === undefined ? null : Buffer.from(text, 'base64'))
 const pack = (data) => (data === null || data === undefined ? null : Buffer.from(data).toString('base64'))
 const pause = (ms) => new Promise((done) => setTimeout(done, ms))

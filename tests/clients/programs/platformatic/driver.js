@@ -1,4 +1,5 @@
 // @platformatic/kafka, asked by the scenarios of the client matrix: a JSON question a line, a JSON answer each.
+import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Admin, Consumer, Producer } from '@platformatic/kafka'
 
@@ -9,7 +10,17 @@ const members = new Map()
 const producers = new Map()
 let serial = 0
 
-const common = (q) => ({ clientId: 'matrix', bootstrapBrokers: [q.bootstrap], retries: 8, retryDelay: 50 })
+function common (q) {
+  const { protocol = '', mechanism, user: username, password, ca } = q.door ?? {}
+  return {
+    clientId: 'matrix',
+    bootstrapBrokers: [q.bootstrap],
+    retries: 8,
+    retryDelay: 50,
+    ...(protocol.endsWith('SSL') ? { tls: { ca: [readFileSync(ca)] } } : {}),
+    ...(mechanism ? { sasl: { mechanism, username, password } } : {}),
+  }
+}
 const unpack = (text) => (text === null || text === undefined ? null : Buffer.from(text, 'base64'))
 const pack = (data) => (data === null || data === undefined ? null : Buffer.from(data).toString('base64'))
 const pause = (ms) => new Promise((done) => setTimeout(done, ms))

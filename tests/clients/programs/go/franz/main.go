@@ -15,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 type member struct {
@@ -103,17 +105,31 @@ func incoming(r *kgo.Record) protocol.Record {
 	return record
 }
 
+func connect(q *protocol.Question, options ...kgo.Opt) (*kgo.Client, error) {
+	options = append(options, kgo.SeedBrokers(q.Bootstrap))
+	if config := q.Door.TLS(); config != nil {
+		options = append(options, kgo.DialTLSConfig(config))
+	}
+	switch q.Door.Mechanism {
+	case "PLAIN":
+		options = append(options, kgo.SASL(plain.Auth{User: q.Door.User, Pass: q.Door.Password}.AsMechanism()))
+	case "SCRAM-SHA-512":
+		options = append(options, kgo.SASL(scram.Auth{User: q.Door.User, Pass: q.Door.Password}.AsSha512Mechanism()))
+	}
+	return kgo.NewClient(options...)
+}
+
 func produce(q *protocol.Question) (any, error) {
 	acks := map[int]kgo.Acks{0: kgo.NoAck(), 1: kgo.LeaderAck(), -1: kgo.AllISRAcks()}[q.Acks]
 	options := []kgo.Opt{
-		kgo.SeedBrokers(q.Bootstrap), kgo.RequiredAcks(acks), kgo.ProducerBatchCompression(codecs[q.Codec]),
-		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.AllowAutoTopicCreation(), kgo.ProducerBatchMaxBytes(1_000_000),
+		kgo.RequiredAcks(acks), kgo.ProducerBatchCompression(codecs[q.Codec]),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.AllowAutoTopicCreation(), kgo.ProducerBatchMaxBytes(1_048_576),
 		kgo.ProducerLinger(20 * time.Millisecond), // no delivery timeout: franz-go counts it from the record's own time
 	}
 	if !q.Idempotent {
 		options = append(options, kgo.DisableIdempotentWrite())
 	}
-	client, err := kgo.NewClient(options...)
+	client, err := connect(q, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +160,7 @@ func read(q *protocol.Question) (any, error) {
 	if q.Committed {
 		isolation = kgo.ReadCommitted()
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(q.Bootstrap), kgo.FetchIsolationLevel(isolation), kgo.FetchMaxWait(100*time.Millisecond),
+	client, err := connect(q, kgo.FetchIsolationLevel(isolation), kgo.FetchMaxWait(100*time.Millisecond),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{q.Topic: {q.Partition: start}}))
 	if err != nil {
 		return nil, err
@@ -192,7 +208,7 @@ func join(q *protocol.Question) error {
 	if q.Protocol == "consumer" {
 		ctx = context.WithValue(ctx, "opt_in_kafka_next_gen_balancer_beta", true)
 	}
-	client, err := kgo.NewClient(kgo.WithContext(ctx), kgo.SeedBrokers(q.Bootstrap), kgo.ConsumerGroup(q.Group), kgo.ConsumeTopics(q.Topic),
+	client, err := connect(q, kgo.WithContext(ctx), kgo.ConsumerGroup(q.Group), kgo.ConsumeTopics(q.Topic),
 		kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(100*time.Millisecond),
 		kgo.HeartbeatInterval(500*time.Millisecond), kgo.SessionTimeout(10*time.Second),
 		kgo.OnPartitionsAssigned(note(true)), kgo.OnPartitionsRevoked(note(false)), kgo.OnPartitionsLost(note(false)))
@@ -239,7 +255,7 @@ func transact(q *protocol.Question) error {
 	defer cancel()
 	switch q.Verb {
 	case "open_producer":
-		client, err := kgo.NewClient(kgo.SeedBrokers(q.Bootstrap), kgo.TransactionalID(q.TransactionalID),
+		client, err := connect(q, kgo.TransactionalID(q.TransactionalID),
 			kgo.TransactionTimeout(30*time.Second), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 		if err != nil {
 			return err
@@ -260,7 +276,7 @@ func transact(q *protocol.Question) error {
 }
 
 func administer(q *protocol.Question) (any, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(q.Bootstrap))
+	client, err := connect(q)
 	if err != nil {
 		return nil, err
 	}

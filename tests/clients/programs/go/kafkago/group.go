@@ -60,7 +60,7 @@ func (m *member) follow(bootstrap, topic string) {
 
 // drain reads a partition until its generation ends.
 func (m *member) drain(ctx context.Context, bootstrap, topic string, given kafka.PartitionAssignment) {
-	source := reader(bootstrap, topic, given.ID, kafka.ReadUncommitted)
+	source := reader(&protocol.Question{Bootstrap: bootstrap, Topic: topic}, given.ID, kafka.ReadUncommitted)
 	defer source.Close()
 	if source.SetOffset(given.Offset) != nil {
 		return

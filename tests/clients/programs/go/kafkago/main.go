@@ -75,7 +75,7 @@ func produce(q *protocol.Question) (any, error) {
 		return nil, protocol.ErrNotOffered
 	}
 	offsets, mu := []int64{}, sync.Mutex{}
-	transport := &kafka.Transport{}
+	transport := &kafka.Transport{TLS: q.Door.TLS(), SASL: login(q)}
 	defer transport.CloseIdleConnections()
 	writer := &kafka.Writer{
 		Addr: kafka.TCP(q.Bootstrap), Topic: q.Topic, AllowAutoTopicCreation: true, Transport: transport,
@@ -111,8 +111,9 @@ func patiently(ctx context.Context, writer *kafka.Writer, messages []kafka.Messa
 	}
 }
 
-func reader(bootstrap, topic string, partition int, isolation kafka.IsolationLevel) *kafka.Reader {
-	return kafka.NewReader(kafka.ReaderConfig{Brokers: []string{bootstrap}, Topic: topic, Partition: partition, MinBytes: 1,
+func reader(q *protocol.Question, partition int, isolation kafka.IsolationLevel) *kafka.Reader {
+	dialer := &kafka.Dialer{Timeout: 10 * time.Second, DualStack: true, TLS: q.Door.TLS(), SASLMechanism: login(q)}
+	return kafka.NewReader(kafka.ReaderConfig{Brokers: []string{q.Bootstrap}, Topic: q.Topic, Partition: partition, MinBytes: 1, Dialer: dialer,
 		MaxBytes: 10_000_000, MaxWait: 100 * time.Millisecond, ReadBackoffMin: 20 * time.Millisecond, IsolationLevel: isolation})
 }
 
@@ -123,7 +124,7 @@ func read(q *protocol.Question) (any, error) {
 	}
 	ctx, cancel := within()
 	defer cancel()
-	source := reader(q.Bootstrap, q.Topic, int(q.Partition), isolation)
+	source := reader(q, int(q.Partition), isolation)
 	defer source.Close()
 	var err error
 	if q.Timestamp != nil {

@@ -3,10 +3,13 @@ package protocol
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -28,7 +31,31 @@ type Record struct {
 	Offset    int64        `json:"offset"`
 }
 
+// Door is how to get in, where the listener asks for more than the address.
+type Door struct {
+	Protocol  string `json:"protocol"`
+	Mechanism string `json:"mechanism"`
+	User      string `json:"user"`
+	Password  string `json:"password"`
+	CA        string `json:"ca"`
+}
+
+// TLS is nil for a listener without it.
+func (d Door) TLS() *tls.Config {
+	if !strings.HasSuffix(d.Protocol, "SSL") {
+		return nil
+	}
+	pem, err := os.ReadFile(d.CA)
+	if err != nil {
+		panic(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(pem)
+	return &tls.Config{RootCAs: trusted, ServerName: "localhost"}
+}
+
 type Question struct {
+	Door            Door              `json:"door"`
 	Verb            string            `json:"verb"`
 	Bootstrap       string            `json:"bootstrap"`
 	Topic           string            `json:"topic"`

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"brokerlite/clients/protocol"
+	"brokerlite/clients/scram"
 
 	"github.com/IBM/sarama"
 )
@@ -26,7 +27,7 @@ func main() {
 	protocol.Serve(answer)
 }
 
-func settings() *sarama.Config {
+func settings(q *protocol.Question) *sarama.Config {
 	config := sarama.NewConfig()
 	config.Version = sarama.MaxVersion
 	config.Producer.Partitioner = sarama.NewManualPartitioner
@@ -35,6 +36,15 @@ func settings() *sarama.Config {
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Offsets.AutoCommit.Enable = false
 	config.Consumer.Group.Heartbeat.Interval = 500 * time.Millisecond
+	if made := q.Door.TLS(); made != nil {
+		config.Net.TLS.Enable, config.Net.TLS.Config = true, made
+	}
+	if q.Door.Mechanism != "" {
+		login := &config.Net.SASL
+		login.Enable, login.Mechanism = true, sarama.SASLMechanism(q.Door.Mechanism)
+		login.User, login.Password, login.Version = q.Door.User, q.Door.Password, sarama.SASLHandshakeV1
+		login.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scram.Client{Mechanism: q.Door.Mechanism} }
+	}
 	return config
 }
 
@@ -118,7 +128,7 @@ func write(producer sarama.SyncProducer, q *protocol.Question) ([]int64, error) 
 }
 
 func produce(q *protocol.Question) (any, error) {
-	config := settings()
+	config := settings(q)
 	config.Producer.RequiredAcks = sarama.RequiredAcks(q.Acks)
 	config.Producer.Compression = codecs[q.Codec]
 	config.Producer.Flush.Frequency = 20 * time.Millisecond
@@ -139,7 +149,7 @@ func produce(q *protocol.Question) (any, error) {
 }
 
 func read(q *protocol.Question) (any, error) {
-	config := settings()
+	config := settings(q)
 	if q.Committed {
 		config.Consumer.IsolationLevel = sarama.ReadCommitted
 	}
@@ -180,7 +190,7 @@ func read(q *protocol.Question) (any, error) {
 
 func transact(q *protocol.Question) error {
 	if q.Verb == "open_producer" {
-		config := settings()
+		config := settings(q)
 		config.Producer.RequiredAcks = sarama.WaitForAll
 		config.Producer.Idempotent = true
 		config.Producer.Transaction.ID = q.TransactionalID
@@ -217,7 +227,7 @@ func transact(q *protocol.Question) error {
 }
 
 func administer(q *protocol.Question) (any, error) {
-	client, err := sarama.NewClient([]string{q.Bootstrap}, settings())
+	client, err := sarama.NewClient([]string{q.Bootstrap}, settings(q))
 	if err != nil {
 		return nil, err
 	}

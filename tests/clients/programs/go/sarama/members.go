@@ -38,7 +38,7 @@ func join(q *protocol.Question) error {
 	if q.Protocol == "consumer" {
 		return protocol.ErrNotOffered
 	}
-	group, err := sarama.NewConsumerGroup([]string{q.Bootstrap}, q.Group, settings())
+	group, err := sarama.NewConsumerGroup([]string{q.Bootstrap}, q.Group, settings(q))
 	if err != nil {
 		return err
 	}

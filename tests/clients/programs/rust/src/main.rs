@@ -67,6 +67,18 @@ impl Question {
     pub fn config(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", self.text("bootstrap")).set("log_level", "0");
+        let door = self.part("door");
+        for (setting, name) in [
+            ("security.protocol", "protocol"),
+            ("ssl.ca.location", "ca"),
+            ("sasl.mechanism", "mechanism"),
+            ("sasl.username", "user"),
+            ("sasl.password", "password"),
+        ] {
+            if let Some(value) = door[name].as_str().filter(|value| !value.is_empty()) {
+                config.set(setting, value);
+            }
+        }
         config
     }
 }

@@ -6,13 +6,16 @@ import (
 	"time"
 
 	"brokerlite/clients/ask"
+	"brokerlite/clients/scram"
 
 	"github.com/IBM/sarama"
 )
 
 type token string
 
-func (one token) Token() (*sarama.AccessToken, error) { return &sarama.AccessToken{Token: string(one)}, nil }
+func (one token) Token() (*sarama.AccessToken, error) {
+	return &sarama.AccessToken{Token: string(one)}, nil
+}
 
 func settings(way ask.Way) (*sarama.Config, error) {
 	config := sarama.NewConfig()
@@ -30,7 +33,7 @@ func settings(way ask.Way) (*sarama.Config, error) {
 		login := &config.Net.SASL
 		login.Enable, login.Mechanism = true, sarama.SASLMechanism(way.Mechanism)
 		login.User, login.Password, login.Version = way.User, way.Password, sarama.SASLHandshakeV1
-		login.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scram{mechanism: way.Mechanism} }
+		login.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scram.Client{Mechanism: way.Mechanism} }
 		login.TokenProvider = token(way.Token)
 	}
 	return config, nil

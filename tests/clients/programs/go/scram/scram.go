@@ -1,4 +1,5 @@
-package main
+// Package scram is RFC 5802 for clients that leave it to their users, with the methods that sarama asks for.
+package scram
 
 import (
 	"crypto/hmac"
@@ -13,26 +14,27 @@ import (
 	"strings"
 )
 
-// scram is RFC 5802 for sarama, which leaves it to its users.
-type scram struct {
-	mechanism, user, password, nonce, first, expected string
-	steps                                             int
+// Client is one log-in; Mechanism says with which hash.
+type Client struct {
+	Mechanism                              string
+	user, password, nonce, first, expected string
+	steps                                  int
 }
 
-func (s *scram) hash() func() hash.Hash {
-	if s.mechanism == "SCRAM-SHA-256" {
+func (s *Client) hash() func() hash.Hash {
+	if s.Mechanism == "SCRAM-SHA-256" {
 		return sha256.New
 	}
 	return sha512.New
 }
 
-func (s *scram) mac(key []byte, text string) []byte {
+func (s *Client) mac(key []byte, text string) []byte {
 	made := hmac.New(s.hash(), key)
 	made.Write([]byte(text))
 	return made.Sum(nil)
 }
 
-func (s *scram) Begin(user, password, _ string) error {
+func (s *Client) Begin(user, password, _ string) error {
 	random := make([]byte, 18)
 	if _, err := rand.Read(random); err != nil {
 		return err
@@ -41,7 +43,7 @@ func (s *scram) Begin(user, password, _ string) error {
 	return nil
 }
 
-func (s *scram) Step(challenge string) (string, error) {
+func (s *Client) Step(challenge string) (string, error) {
 	s.steps++
 	switch s.steps {
 	case 1:
@@ -57,7 +59,7 @@ func (s *scram) Step(challenge string) (string, error) {
 	}
 }
 
-func (s *scram) final(challenge string) (string, error) {
+func (s *Client) final(challenge string) (string, error) {
 	fields := map[byte]string{}
 	for _, part := range strings.Split(challenge, ",") {
 		fields[part[0]] = part[2:]
@@ -86,4 +88,4 @@ func (s *scram) final(challenge string) (string, error) {
 	return without + ",p=" + base64.StdEncoding.EncodeToString(key), nil
 }
 
-func (s *scram) Done() bool { return s.steps > 2 }
+func (s *Client) Done() bool { return s.steps > 2 }
