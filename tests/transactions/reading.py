@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, IsolationLevel, TopicPartition
+import time
+from collections.abc import Iterator
+from typing import Protocol
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 
@@ -25,6 +29,24 @@ def is_settled(bootstrap: str, topic: str, partitions: int) -> bool:
     return _ends(bootstrap, topic, partitions, IsolationLevel.READ_COMMITTED) == high
 
 
+class Polled(Protocol):
+    def poll(self, timeout: float, /) -> Message | None: ...
+
+
+def to_the_end(consumer: Polled, seconds: float = 90) -> Iterator[Message]:
+    """Every record up to the end of the partition. On a busy machine a connection may fail first: that is no end."""
+    deadline = time.monotonic() + seconds
+    while True:
+        message = consumer.poll(1)
+        error = None if message is None else message.error()
+        if error is not None and error.code() == KafkaError._PARTITION_EOF:
+            return
+        if message is not None and error is None:
+            yield message
+        else:
+            assert time.monotonic() < deadline, f"the end was not reached: {error}"
+
+
 def committed(bootstrap: str, topic: str, partitions: int) -> list[tuple[bytes | None, bytes | None]]:
     """Keys and values, partition by partition."""
     consumer = Consumer(
@@ -40,8 +62,7 @@ def committed(bootstrap: str, topic: str, partitions: int) -> list[tuple[bytes |
     try:
         for partition in range(partitions):
             consumer.assign([TopicPartition(topic, partition, 0)])
-            while (message := consumer.poll(20)) is not None and message.error() is None:
-                found.append((message.key(), message.value()))
+            found += [(message.key(), message.value()) for message in to_the_end(consumer)]
     finally:
         consumer.close()
     return found

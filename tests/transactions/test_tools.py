@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.wire.messages.k00_produce import (
@@ -61,6 +61,25 @@ def test_people_list_and_describe_transactions(broker_process: Callable[..., Bro
     assert writers.splitlines()[1].split()[-1] == "0", "its transaction is open since offset 0"
     producer.commit_transaction(20)
     assert "CompleteCommit" in transactions(broker.bootstrap, "describe", "--transactional-id", "orders-1")
+
+
+def test_a_transaction_is_ended_by_force_and_its_producer_fenced(broker_process: Callable[..., BrokerProcess]) -> None:
+    broker = broker_process()
+    create(broker.bootstrap, "t", 1)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "stuck", "log_level": 0})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce("t", b"x")
+    producer.flush(20)
+    assert not is_settled(broker.bootstrap, "t", 1)
+    assert "stuck" not in transactions(broker.bootstrap, "list", "--duration-filter", "3600000")
+    transactions(broker.bootstrap, "forceTerminateTransaction", "--transactionalId", "stuck")
+    assert is_settled(broker.bootstrap, "t", 1)
+    assert committed_values(broker.bootstrap, "t", 1) == []
+    assert "Empty" in transactions(broker.bootstrap, "describe", "--transactional-id", "stuck")
+    with pytest.raises(KafkaException) as fenced:
+        producer.commit_transaction(20)
+    assert fenced.value.args[0].code() == KafkaError._FENCED
 
 
 def test_a_hanging_transaction_is_found_and_aborted(broker_process: Callable[..., BrokerProcess]) -> None:

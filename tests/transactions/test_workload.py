@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from tests.support.broker import BrokerProcess
 from tests.transactions.checker import check
 from tests.transactions.history import History, Recorder
+from tests.transactions.reading import to_the_end
 from tests.transactions.worker import GROUP, IN, OTHER, OUT, PARTITIONS, TIMEOUT_MS
 
 pytestmark = pytest.mark.clients
@@ -171,9 +172,7 @@ def _read(bootstrap: str, topic: str, partition: int, *, committed: bool = True)
     )
     consumer.assign([TopicPartition(topic, partition, 0)])
     try:
-        while (message := consumer.poll(30)) is not None:
-            if message.error() is not None:
-                return  # the end
+        for message in to_the_end(consumer):
             offset, value = message.offset(), message.value()
             assert offset is not None
             yield offset, (value or b"").decode()
