@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from threading import Event
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from broker_lite.cli.parts import Parser, pair
@@ -178,16 +180,14 @@ def _archive(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int
 
     asked = _asked(args, onCorrupt=args.on_corrupt, failOnDataLoss="false" if args.allow_loss else "true")
     batch_slices(asked)  # a folder or topic that is not there is told before Spark is started
+    made = spark()
+    enough = _until_interrupted() if args.follow else Event()
 
     def again() -> bool:
-        try:
-            time.sleep(args.every)
-        except KeyboardInterrupt:  # between two rounds there is nothing to be finished
-            return False
-        return True
+        return not enough.wait(args.every)
 
     summary = archive(
-        spark(),
+        made,
         asked,
         args.out,
         Progress(args.progress, "archive"),
@@ -206,6 +206,22 @@ def _archive(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int
             f"in {summary.seconds:.1f} s ({rate:,.0f}/s){left_out}"
         )
     return 0
+
+
+def _until_interrupted() -> Event:
+    """Set by the first Ctrl-C, so that what is being written is finished; the second one is as everywhere.
+
+    Spark has put a handler of its own in place when it started, which throws away what its tasks are doing.
+    """
+    enough = Event()
+    usual = signal.getsignal(signal.SIGINT)
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        enough.set()
+        signal.signal(number, usual)
+
+    signal.signal(signal.SIGINT, interrupted)
+    return enough
 
 
 def _audit(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int:
