@@ -12,6 +12,7 @@ import argparse
 import gc
 import os
 import signal
+import threading
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
@@ -200,7 +201,7 @@ async def _serve(options: StartOptions) -> None:
         heard = (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if certificates else ()))
         with anyio.open_signal_receiver(*heard) as signals:
             tasks.start_soon(_obey, signals, stop, certificates)
-            tasks.start_soon(_learn_to_speak)
+            tasks.start_soon(_a_moment_later)
             await serve(answer, addresses, limits, ready, stop=stop, clock=clock, doors=doors)
             tasks.cancel_scope.cancel()
 
@@ -229,12 +230,16 @@ async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:
     log.info("metrics.ready", url=f"http://{format_address(asked.host, port)}/metrics")
 
 
-async def _learn_to_speak() -> None:
-    """Import what events are told with while nobody waits for it: where files have run out it cannot be imported."""
+async def _a_moment_later() -> None:
+    """What a start does not wait for: import what events are told with, for where files have run out it cannot be
+    imported, and ask the kernel to let us on soon."""
     import anyio.to_thread
+
+    from broker_lite.server.turns import ask_for_short_turns
 
     await anyio.sleep(MOMENT)
     await anyio.to_thread.run_sync(logs.prepare)
+    await anyio.to_thread.run_sync(ask_for_short_turns, threading.get_native_id())
 
 
 async def _obey(signals: AsyncIterator[signal.Signals], stop: anyio.Event, certificates: list[Tls]) -> None:
