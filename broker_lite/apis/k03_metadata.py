@@ -106,14 +106,23 @@ def _answer(ctx: Context, asked: MetadataRequestTopic, may_create: bool, operati
         check_topic_name(asked.name)
         if may_create and ctx.broker.settings.get(keys.AUTO_CREATE_TOPICS_ENABLE):
             ctx.broker.creating.soon(asked.name)
-        return _refused(asked.name, NO_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _refused(asked.name, NO_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, operations)
     except BrokerError as error:
-        return _refused(asked.name, NO_TOPIC_ID, error.code)
+        return _refused(asked.name, NO_TOPIC_ID, error.code, operations)
 
 
-def _refused(name: str | None, topic_id: TopicId, code: ErrorCode) -> MetadataResponseTopic:
-    internal = name in INTERNAL_TOPICS
-    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, is_internal=internal, partitions=[])
+def _refused(
+    name: str | None, topic_id: TopicId, code: ErrorCode, operations: int = NOT_ASKED
+) -> MetadataResponseTopic:
+    """What somebody might do with a topic is told before it is there, as Kafka does."""
+    return MetadataResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=[],
+        topic_authorized_operations=operations,
+    )
 
 
 def _describe(ctx: Context, topic: Topic, operations: int, alike: Alike | None = None) -> MetadataResponseTopic:

@@ -67,7 +67,7 @@ def _entries(ctx: Context, kind: int, name: str) -> Iterable[Entry]:
         check_topic_name(name)
         topic = ctx.broker.topics.get(name)
         if topic is None:
-            raise UnknownTopicOrPartition("")
+            raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
         return topic_entries(topic.settings)
     if kind == Resource.BROKER:
         if name == EVERY_BROKER:

@@ -22,6 +22,8 @@ from broker_lite.wire.messages.k55_describe_quorum import (
 
 _TOPIC = "__cluster_metadata"
 _EPOCH = 1
+_NO_ID = "A" * 22
+"""Voters are known by their folders from kraft.version 1 on (KIP-853)."""
 
 
 @serves(DescribeQuorumRequest, versions="0-2")
@@ -38,9 +40,10 @@ def describe_quorum(ctx: Context, req: DescribeQuorumRequest) -> DescribeQuorumR
             ]
         )
     node, end, now = ctx.advertised(), ctx.broker.journal_end, ctx.broker.clock.now_ms()
+    directory = ctx.broker.folder.id if ctx.broker.features_on.level("kraft.version") else _NO_ID
     voter = ReplicaState(
         replica_id=node.id,
-        replica_directory_id=parse_topic_id(ctx.broker.folder.id),
+        replica_directory_id=parse_topic_id(directory),
         log_end_offset=end,
         last_fetch_timestamp=now,
         last_caught_up_timestamp=now,

@@ -192,12 +192,21 @@ async def test_a_quorum_of_one(talk: Talk) -> None:
     assert (quorum.leader_id, [voter.replica_id for voter in quorum.current_voters]) == (1, [1])
     assert quorum.high_watermark == quorum.current_voters[0].log_end_offset > 0
     assert response.nodes[0].listeners[0].port == 9092
-    folder = talk.broker.folder
-    written = checkpoints.read_meta_properties(folder.disk, folder.path)
-    assert written is not None
-    assert parse_topic_id(written["directory.id"]) == quorum.current_voters[0].replica_directory_id
+    assert quorum.current_voters[0].replica_directory_id == bytes(16)
     other = await talk.ask(asking("t"), 2, DescribeQuorumResponse)
     assert other.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_voter_is_known_by_its_folder_once_the_quorum_may_change(talk: Talk) -> None:
+    assert await update(talk, ("kraft.version", 1, UP)) == (0, "")
+    asking = DescribeQuorumRequest(
+        topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
+    )
+    response = await talk.ask(asking, 2, DescribeQuorumResponse)
+    written = checkpoints.read_meta_properties(talk.broker.folder.disk, talk.broker.folder.path)
+    assert written is not None
+    (voter,) = response.topics[0].partitions[0].current_voters
+    assert voter.replica_directory_id == parse_topic_id(written["directory.id"])
 
 
 async def update(talk: Talk, *updates: tuple[str, int, int], only: bool = False, version: int = 2) -> tuple[int, str]:

@@ -171,10 +171,11 @@ async def test_what_a_client_may_do_is_told_only_if_it_asks(talk: Talk) -> None:
     (topic,) = (await ask(talk, "t")).topics
     assert topic.topic_authorized_operations == -(2**31)
     request = MetadataRequest(
-        topics=[MetadataRequestTopic(name="t")],
+        topics=[MetadataRequestTopic(name=name) for name in ("t", "not-yet", "not/ever")],
+        allow_auto_topic_creation=False,
         include_topic_authorized_operations=True,
         include_cluster_authorized_operations=True,
     )
     response = await talk.ask(request, 8, MetadataResponse)
-    assert response.topics[0].topic_authorized_operations == 0b110111111000
+    assert [topic.topic_authorized_operations for topic in response.topics] == [0b110111111000] * 3
     assert response.cluster_authorized_operations == 0b1111110100000
