@@ -44,7 +44,7 @@ from broker_lite.logs import get_logger
 from broker_lite.partition.answers import ActiveProducer
 from broker_lite.partition.partition import Partition
 from broker_lite.records.batch import Batch
-from broker_lite.records.build import NewRecord, build_batch
+from broker_lite.records.build import build_lines
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
@@ -339,9 +339,8 @@ class Transactions:
             return None, Offset(0)
         partition = self._state_partition(transactional_id)
         now_ms = self._broker.clock.now_ms()
-        lines = [NewRecord(key=record.key, value=record.value) for record in decision.records]
         try:
-            appended = partition.append_internal(build_batch(lines, timestamp=now_ms), now_ms=now_ms)
+            appended = partition.append_internal(build_lines(decision.records, timestamp=now_ms), now_ms=now_ms)
         except StorageFailed as error:
             raise CoordinatorNotAvailable(f"the transaction log cannot be written: {error.message}") from error
         self._broker.appended(partition)
