@@ -70,7 +70,7 @@ def fetch(ctx: Context, req: FetchRequest) -> FetchResponse | Awaitable[FetchRes
     results = Fetch(broker, plan.wants, appetite).run()
     if isinstance(results, list):
         if any(fetched.old for fetched in results):
-            return _wait(ctx, plan, as_batches(results))
+            return _wait(ctx, plan, as_batches(ctx.broker, results))
         return _response(ctx, plan, results)
     return _wait_for_batches(ctx, plan, results)
 
@@ -80,7 +80,7 @@ async def _wait(ctx: Context, plan: Plan, results: Awaitable[list[Fetched]]) -> 
 
 
 async def _wait_for_batches(ctx: Context, plan: Plan, results: Awaitable[list[Fetched]]) -> FetchResponse:
-    return _response(ctx, plan, await as_batches(await results))
+    return _response(ctx, plan, await as_batches(ctx.broker, await results))
 
 
 def _wants(req: FetchRequest) -> list[Want]:

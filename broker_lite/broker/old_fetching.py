@@ -8,7 +8,8 @@ How much: versions 0 to 2 have a hard limit for each partition, and a first mess
 is how these readers learn to ask for more.  Version 3 gets its first message whole.  Unlike Kafka we cut between
 messages, not batches: a reader whose limit is below a batch but not below its messages gets on.
 
-Converting costs about 8 µs a record, so it is done in a thread unless it is little.
+Converting costs about 8 µs a record, so it is done in a thread unless it is little, for a few readers at a time: each
+may be given what becomes 64 MiB when it is inflated.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ class OldFetch:
                 if len(raw) <= ON_THE_LOOP:
                     messages, behind = self._messages(raw, want.offset, limit, first)
                 else:
-                    messages, behind = await anyio.to_thread.run_sync(self._messages, raw, want.offset, limit, first)
+                    messages, behind = await anyio.to_thread.run_sync(
+                        self._messages, raw, want.offset, limit, first, limiter=self._broker.inflating
+                    )
             except BrokerError as error:
                 code = error.code if error.code in _READABLE_ERRORS else ErrorCode.CORRUPT_MESSAGE
                 return replace(fetched, records=None, error=code)
@@ -119,13 +122,13 @@ class OldFetch:
         return b"".join(out), None if out else behind
 
 
-async def as_batches(results: list[Fetched]) -> list[Fetched]:
+async def as_batches(broker: Broker, results: list[Fetched]) -> list[Fetched]:
     """For readers who need know nothing of the old days: messages that an old Kafka left on disk become batches."""
     for fetched in results:
         raw = fetched.records
         if fetched.old and isinstance(raw, FileSlice):
             try:
-                fetched.records = await anyio.to_thread.run_sync(_batches, raw)
+                fetched.records = await anyio.to_thread.run_sync(_batches, raw, limiter=broker.inflating)
             except BrokerError:
                 continue  # it goes out as it lies there, and the reader may say what is wrong with it
             raw.release()
