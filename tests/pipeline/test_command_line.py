@@ -13,9 +13,11 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
+from broker_lite.cli import certs
 from broker_lite.pipeline.session import CannotRun, check_here
 from tests.pipeline import filling, folders
 from tests.support.broker import BrokerProcess
+from tests.support.sockets import free_port
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
@@ -103,6 +105,48 @@ def test_an_archive_is_replayed_and_streamed_by_the_command_line(broker: BrokerP
         assert done.returncode == 0, done.stderr
         assert f"streamed {seen} records" in done.stdout
     assert rows(out) == [(part, offset) for part in (0, 1) for offset in range(100)]
+    done = pipeline("stream", "--bootstrap", broker.bootstrap, "--topic", "orders", *words)
+    assert done.returncode == 1
+    told = "the checkpoint is of another query: it knows again-0, which is not read here"
+    assert done.stderr.splitlines()[-1] == f"broker-lite: {told}"
+    assert "Traceback" not in done.stderr
+
+
+def test_an_archive_of_a_damaged_log_is_one_line_and_no_file_that_a_reader_sees(tmp_path: Path) -> None:
+    broken = folders.idempotent(tmp_path / "data", "orders")
+    broken.batches[2][70] ^= 1
+    data = folders.finish(tmp_path / "data", [broken])
+    done = pipeline("archive", "--data", str(data), "--out", str(tmp_path / "out"), "--progress", "none")
+    assert done.returncode == 1
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("broker-lite: orders-0/00000000000000000000.log: byte 402, batch at offset 10")
+    assert "the checksum does not fit" in said
+    assert "Traceback" not in done.stderr
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["_manifest.json"]
+    done = pipeline("archive", "--data", str(data), "--out", str(tmp_path / "out"), "--on-corrupt", "skip")
+    assert done.returncode == 0, done.stderr
+    assert "1 damaged batches left out" in done.stdout
+
+
+def test_a_replay_gets_into_a_protected_broker_and_an_archive_gets_out_of_it(tmp_path: Path) -> None:
+    data = folders.finish(tmp_path / "data", [folders.idempotent(tmp_path / "data", "orders")])
+    certificates, file, out = tmp_path / "certs", tmp_path / "client.properties", tmp_path / "out"
+    certs.make(certificates, ["127.0.0.1"])
+    address = f"127.0.0.1:{free_port()}"
+    login = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="secret";'
+    file.write_text(
+        f"security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config={login}\n"
+        f"ssl.truststore.type=PEM\nssl.truststore.location={certificates / 'ca.pem'}\n"
+    )
+    words = ["--listen", f"SASL_SSL://{address}", "--tls", str(certificates), "--sasl-user", "alice:secret"]
+    with BrokerProcess(tmp_path / "broker", words, listen=""):
+        done = pipeline("replay", "--data", str(data), "--to", address, "--to-config", str(file))
+        assert done.returncode == 0, done.stderr
+        assert "replayed 30 records of 1 partitions" in done.stdout
+        wire = ["--bootstrap", address, "--command-config", str(file), "--topic", "orders"]
+        done = pipeline("archive", *wire, "--out", str(out))
+        assert done.returncode == 0, done.stderr
+    assert rows(out) == [(0, offset) for offset in range(30)]
 
 
 def test_a_job_under_spark_submit_leaves_spark_to_spark_submit(tmp_path: Path) -> None:
