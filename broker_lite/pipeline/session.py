@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -36,8 +35,6 @@ _QUIET = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile=file:{_LOGGING} {_TRUSTING}",
 }
-_HERE = {"spark.python.unix.domain.socket.enabled": "true"} if hasattr(socket, "AF_UNIX") else {}
-"""Where all is one process and its Python workers: half the time in the kernel that a socket of the network takes."""
 
 
 class CannotRun(PipelineError):
@@ -87,11 +84,6 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ
 
 
-def is_here(master: str | None) -> bool:
-    """Whether the work is done in the driver's own process and not by executors."""
-    return master == "local" or (master or "").startswith("local[")
-
-
 def session(
     name: str,
     *,
@@ -114,8 +106,6 @@ def session(
             # Spark looks up its host's name even where it needs none, and a laptop's or container's may lead nowhere.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings = dict(_QUIET)
-        if is_here(master):
-            settings |= _HERE
         if not master.startswith("local"):
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
         if jars:
@@ -148,7 +138,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 def check_workers(spark: SparkSession) -> None:
     """Raises CannotRun that names the module and the host, if a worker cannot import what the work needs."""
     context = spark.sparkContext
-    if is_here(context.master):
+    if (context.master or "").startswith("local[") or context.master == "local":
         return
     needed = NEEDED
 
