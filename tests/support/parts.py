@@ -77,6 +77,10 @@ def debian_packages() -> bool:
     return True
 
 
+TWO_FILES_AT_ONCE = ("-n", "2", "--dist", "loadfile")
+"""For tests that mostly wait: for sessions to end, for other people's programs to start. A file stays in one worker, so
+what is started for a module is started once."""
+
 Part = tuple[str, Callable[[], bool]]
 LINT: list[Part] = [
     ("ruff check", tool("ruff", "check", ".")),
@@ -89,7 +93,7 @@ REST: list[Part] = [
     ("audit", audit.main),
     ("packaging", tests("packaging")),
     ("docs", tests("docs")),
-    ("clients", tests("clients")),
+    ("clients", tests("clients", *TWO_FILES_AT_ONCE)),
     ("kafka", tests("kafka")),
     ("spark", tests("spark")),
     ("slow", tests("slow")),
