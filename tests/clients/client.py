@@ -124,6 +124,8 @@ class Client:
     """Keys that this client needs for a scenario beyond those that everybody needs."""
     exchanged: tuple[str, ...] = CODECS
     """Codecs to exchange records in with another client."""
+    costly = False
+    """Each verb costs the start of a program, so what others do often it does once."""
     bootstrap = ""
     door: Door | None = None
     """What the listener asks for; it counts for reading and writing."""

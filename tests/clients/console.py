@@ -46,7 +46,7 @@ class ConsoleTools(Client):
     lacks = frozenset({"binary", "timestamps", "empty", "new-protocol", "twin-headers"})
     more_keys = MappingProxyType({"describe topic": frozenset({32})})
     exchanged = ("lz4",)
-    """Each verb costs the start of a Java process, so the codecs are only exchanged in sample."""
+    costly = True
 
     def __init__(self) -> None:
         self.members: dict[str, tuple[str, str]] = {}

@@ -16,6 +16,8 @@ from typing import cast
 from tests.clients.client import EARLIEST, LATEST, READ_SECONDS, Client, ClientError, Headers, Record, Start
 
 FORMAT = "%p %o %T %K %S %h\n%k%s\n"
+END, MIDDLE = b"|end of record|", b"|key above|"
+"""Longer than one byte, so that they hardly ever stand in a record by chance: one run writes many records."""
 
 
 def _headers(text: str) -> Headers:
@@ -100,13 +102,11 @@ class Kcat(Client):
             "linger.ms=20",
         ]
         how = ["-P", "-t", topic, "-p", str(partition), "-z", codec, *(f"-X{setting}" for setting in settings)]
-        separators = b"\x1e\x1f"
-        data = b"".join((r.key or b"") + (r.value or b"") for r in records)
-        simple = all(r.key and r.value and not r.headers for r in records)
-        if simple and not any(bytes([separator]) in data for separator in separators):
-            lines = b"\x1e".join((r.key or b"") + b"\x1f" + (r.value or b"") for r in records)
-            self._run(*how, "-D", "\x1e", "-K", "\x1f", give=lines)
-            return []
+        if all(r.key and r.value and not r.headers for r in records):
+            lines = END.join((r.key or b"") + MIDDLE + (r.value or b"") for r in records)
+            if lines.count(END) == len(records) - 1 and lines.count(MIDDLE) == len(records):
+                self._run(*how, "-D", END.decode(), "-K", MIDDLE.decode(), give=lines)
+                return []
         for record in records:
             self._write_one(how, record)
         return []

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from tests.clients.scenarios import SCENARIOS
+
 
 class Outcome(Enum):
     PASS = "pass"
@@ -28,7 +30,8 @@ class Results:
 
     def render(self) -> str:
         clients = list(dict.fromkeys(client for client, _ in self.cells))
-        scenarios = list(dict.fromkeys(scenario for _, scenario in self.cells))
+        common = {scenario.name: place for place, scenario in enumerate(SCENARIOS)}
+        scenarios = sorted({s: None for _, s in self.cells}, key=lambda name: common.get(name, len(common)))
         lines = [
             "# Clients",
             "",
