@@ -1,5 +1,7 @@
-"""GetTelemetrySubscriptions: which metrics a client should push (KIP-714). Off unless `telemetry.enable` is set:
-clients begin to push as soon as they see that they could."""
+"""GetTelemetrySubscriptions: which metrics a client should push (KIP-714). Off unless `telemetry.enable` is set.
+
+Clients begin to push as soon as they see that they could.
+"""
 
 from __future__ import annotations
 
