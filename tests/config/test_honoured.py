@@ -22,6 +22,11 @@ DECLARED = {
 }
 SPEAKS_FOR_A_TOPIC = {synonym.name: key for key in TOPIC_KEYS.values() for synonym in key.synonyms}
 CHECKED_WHEN_IT_IS_SET = {
+    "share.session.timeout.ms",
+    "share.heartbeat.interval.ms",
+    "share.auto.offset.reset",
+    "streams.session.timeout.ms",
+    "streams.heartbeat.interval.ms",
     "min.compaction.lag.ms",
     "min.insync.replicas",
     "max.compaction.lag.ms",
