@@ -59,7 +59,7 @@ async def _list(client: Client, args: argparse.Namespace) -> int:
             (
                 ", ".join(f"{kind} {DEFAULT if name is None else name}" for kind, name in entity.items()),
                 key,
-                f"{limit:g}",
+                str(int(limit)) if limit.is_integer() else str(limit),
             )
             for entity, limits in found
             for key, limit in limits.items()
@@ -73,5 +73,8 @@ async def _alter(client: Client, args: argparse.Namespace) -> int:
 
     limits: dict[str, float | None] = dict(args.limits) if args.verb == "set" else dict.fromkeys(args.keys)
     await alter_quotas(client, _entity(args), limits)
-    print(json.dumps({"entity": _entity(args), "limits": limits}) if args.json else f"{args.verb} {', '.join(limits)}")
+    if args.json:
+        print(json.dumps({"entity": _entity(args), "limits": limits}))
+    else:
+        print("set" if args.verb == "set" else "removed", ", ".join(limits))
     return 0

@@ -57,7 +57,10 @@ def test_quotas_are_set_listed_and_removed(broker: BrokerProcess) -> None:
     (found,) = json.loads(said(broker, "quotas", "list", "--user", "bob", "--client-id", "<default>", "--json"))
     assert found == {"entity": {"client-id": None, "user": "bob"}, "limits": {"producer_byte_rate": 1024.0}}
     assert "client-id <default>, user bob" in said(broker, "quotas", "list")
-    said(broker, "quotas", "remove", "--user", "bob", "--client-id", "<default>", "producer_byte_rate")
+    said(broker, "quotas", "set", "--user", "bob", "--client-id", "<default>", "producer_byte_rate=1048576")
+    assert "producer_byte_rate  1048576\n" in said(broker, "quotas", "list")
+    gone = said(broker, "quotas", "remove", "--user", "bob", "--client-id", "<default>", "producer_byte_rate")
+    assert gone == "removed producer_byte_rate\n"
     assert said(broker, "quotas", "list", "--user", "bob", "--client-id", "<default>") == ""
 
 
