@@ -1,10 +1,12 @@
 """Topics into Spark, ours beside Spark's own Kafka connector: same broker, same records, same session, warm.
 
-Both read our broker, and the connector's figures stand in the column of Apache Kafka.  Each way runs once unmeasured,
-then once a round, in turn.  Records have 200 bytes or sizes that differ, in batches of 16 KiB as librdkafka makes them.
+Both read our broker, and the connector's figures stand in the column of Apache Kafka.  Each way first runs a few times
+unmeasured, until Java has compiled it, then once a round, in turn.  Records have 200 bytes or sizes that differ, in
+batches of 16 KiB as librdkafka makes them.  Processor time is that of all who take part: Spark, its Python workers, the
+broker.
 
-How time grows with data, and what a worker holds, is measured on a folder of segments of one gigabyte each, copied so
-often that it has the size wanted: reading to nowhere, archiving, auditing.
+How time grows with data, and what a worker holds, is measured on a folder with a partition of one gigabyte, which is
+there under so many names that it has the size wanted: reading to nowhere, archiving, auditing.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -46,6 +48,8 @@ PARTITIONS = 4
 RECORDS, FEW_RECORDS = 3_000_000, 60_000
 SIZES = {"200 bytes": (200,), "mixed sizes": (20, 100, 200, 400, 2000)}
 CODECS = ("none", "lz4", "zstd")
+WARM_UP = 3
+"""Java compiles what ran often enough: the second run takes half of the first, the fourth no less than the third."""
 WORKER_MIB = 512
 SPEED = "GB/s of log for a core"
 _numbers = count()
@@ -71,10 +75,14 @@ def run(bench: Bench) -> None:
     broker.start()
     try:
         with _spark(bench) as spark:
-            for kind in (Kind(size, codec) for size in sizes for codec in CODECS):
+            for number, kind in enumerate(Kind(size, codec) for size in sizes for codec in CODECS):
                 _fill(broker, kind, records)
+                ways = _ways(bench, spark, broker, kind, records)
+                if not number:
+                    bench.say("warming up")
+                    _warm_up(ways)
                 bench.say(f"{records:,} records of {kind}")
-                _compare(bench, spark, broker, kind, records)
+                _compare(bench, ways)
                 _peak(bench, f"a Python worker, {kind}")
     finally:
         broker.stop()
@@ -120,29 +128,51 @@ def _value(random: Random, size: int) -> bytes:
     return b" ".join(random.choices(words, k=size))[:size]
 
 
-def _compare(bench: Bench, spark: SparkSession, broker: BrokerLite, kind: Kind, records: int) -> None:
+@dataclass(frozen=True)
+class Way:
+    measure: Measure
+    who: str
+    work: float
+    """What the seconds divide."""
+    go: Callable[[], object]
+    records: int
+
+
+def _ways(bench: Bench, spark: SparkSession, broker: BrokerLite, kind: Kind, records: int) -> list[Way]:
     data = str(broker.folder / "data")
     asked = _asked(data, kind.topic)
     servers = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": kind.topic}
+    files = {"path": data, "subscribe": kind.topic}
     reading = Measure(f"a topic into Spark, {kind}", "records/s", bar=2.0)
     wire = Measure(f"the same over the wire, {kind}", "records/s")
     to_parquet = Measure(f"a topic to Parquet, {kind}", "records/s", bar=4.0)
     auditing = Measure(f"audit, {kind}, with the start of the job", SPEED)
     size = sum(file.stat().st_size for file in Path(data).glob(f"{kind.topic}-?/*.log"))
-    ways: list[tuple[Measure, str, float, Callable[[], object]]] = [
-        (reading, THEIRS, records, lambda: _to_nowhere(spark, "kafka", servers)),
-        (reading, OURS, records, lambda: _to_nowhere(spark, "broker_lite", {"path": data, "subscribe": kind.topic})),
-        (wire, OURS, records, lambda: _to_nowhere(spark, "broker_lite", servers)),
-        (to_parquet, THEIRS, records, lambda: _connector_to_parquet(spark, servers, bench.folder)),
-        (to_parquet, OURS, records, lambda: _archive(spark, asked, bench.folder)),
-        (auditing, OURS, size / 1e9 / CORES, lambda: _audit(spark, asked)),
+    ways = [
+        Way(reading, THEIRS, records, lambda: _to_nowhere(spark, "kafka", servers), records),
+        Way(reading, OURS, records, lambda: _to_nowhere(spark, "broker_lite", files), records),
+        Way(wire, OURS, records, lambda: _to_nowhere(spark, "broker_lite", servers), records),
+        Way(to_parquet, THEIRS, records, lambda: _connector_to_parquet(spark, servers, bench.folder), records),
+        Way(to_parquet, OURS, records, lambda: _archive(spark, asked, bench.folder), records),
+        Way(auditing, OURS, size / 1e9 / CORES, lambda: _audit(spark, asked), records),
     ]
-    for number in range(bench.rounds + 1):
-        for measure, who, work, way in ways:
-            if not (bench.ours_only and who == THEIRS):
-                seconds = _timed(way)
-                if number:
-                    bench.note(measure, who, work / seconds)
+    return [way for way in ways if not (bench.ours_only and way.who == THEIRS)]
+
+
+def _warm_up(ways: Sequence[Way]) -> None:
+    for _ in range(WARM_UP):
+        for way in ways:
+            way.go()
+
+
+def _compare(bench: Bench, ways: Sequence[Way]) -> None:
+    for number in range(bench.rounds):
+        for way in ways if number % 2 else reversed(ways):
+            spent = _processor_seconds()
+            seconds = _timed(way.go)
+            bench.note(way.measure, way.who, way.work / seconds)
+            cost = Measure(f"processor time: {way.measure.name}", "s for a million", less_is_better=True)
+            bench.note(cost, way.who, (_processor_seconds() - spent) / way.records * 1e6)
 
 
 def _asked(data: str, topic: str) -> Asked:
@@ -215,18 +245,21 @@ def _grow(bench: Bench, data: Path) -> None:
 
 
 def _copy(data: Path, segment: Path, many: Path, topic: str, gigabytes: float) -> int:
-    """Partitions of one segment each, of a gigabyte or what is wanted; all with the offsets and the index they had."""
+    """Partitions of one segment each, of a gigabyte or what is wanted: one on the disk, the others are names of it."""
     shutil.copyfile(data / META_PROPERTIES, many / META_PROPERTIES)
     ends: dict[TopicPartition, int] = {}
-    written = 0
-    for partition in range(max(1, round(gigabytes))):
+    first = many / f"{topic}-0"
+    first.mkdir()
+    end = long_segment(segment, first, int(min(gigabytes, 1) * 1e9))
+    count = max(1, round(gigabytes))
+    for partition in range(count):
         folder = many / f"{topic}-{partition}"
-        folder.mkdir()
-        end = long_segment(segment, folder, int(min(gigabytes, 1) * 1e9))
+        folder.mkdir(exist_ok=True)
+        for file in first.iterdir() if partition else ():
+            os.link(file, folder / file.name)
         ends[TopicPartition(topic, partition)] = end
-        written += sum(file.stat().st_size for file in folder.glob("*.log"))
     (many / HIGH_WATERMARKS).write_bytes(format_offsets(ends))
-    return written
+    return count * sum(file.stat().st_size for file in first.glob("*.log"))
 
 
 def _peak(bench: Bench, what: str) -> None:
@@ -237,15 +270,32 @@ def _peak(bench: Bench, what: str) -> None:
         bench.note(measure, OURS, max(peaks))
 
 
+def _processor_seconds() -> float:
+    """Of this process and all below it, those that have ended among them."""
+    ticks = 0
+    for pid in (os.getpid(), *_below()):
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def _workers() -> list[int]:
-    """Python processes below this one that Spark forked for its tasks."""
+    """Python processes that Spark forked for its tasks."""
+    return [pid for pid in _below() if "pyspark.daemon" in _command(pid)]
+
+
+def _below() -> list[int]:
+    """Processes that this one started, and those that they did."""
     parents = {int(path.name): _parent(path) for path in Path("/proc").iterdir() if path.name.isdecimal()}
     found = []
     for pid in parents:
         above = parents.get(pid)
         while above is not None and above != os.getpid():
             above = parents.get(above)
-        if above is not None and "pyspark.daemon" in _command(pid):
+        if above is not None:
             found.append(pid)
     return found
 

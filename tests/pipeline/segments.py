@@ -34,6 +34,6 @@ def long_segment(origin: Path, folder: Path, size: int) -> int:
                     indexed = position
                 out.write(offset.to_bytes(8, "big"))
                 out.write(memoryview(whole)[8:])
-                offset, position = offset + taken, position + len(batch)
+                offset, position = offset + taken, position + len(whole)
     (folder / file_name(0, INDEX)).write_bytes(entries)
     return offset
