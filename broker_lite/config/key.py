@@ -114,14 +114,18 @@ class Key(Generic[T_co]):
             return "[" + ", ".join(self.choices) + "]"
         if self.low is None and self.high is None:
             return ""
-        low = "" if self.low is None else f"{self.low:g}" if abs(self.low) < 1e6 else str(int(self.low))
-        high = "" if self.high is None else f",{self.high:g}"
+        low = "" if self.low is None else _bound(self.low)
+        high = "" if self.high is None else f",{_bound(self.high)}"
         return f"[{low},...{high}]" + ("" if self.besides is None else f" or {self.besides}")
 
     def default_for(self, name: str) -> Key[T_co]:
         """The broker's key that gives this topic key its default: same type, bounds and default under another name."""
         about = f"Default of the topic key {self.name}. {self.doc}"
         return replace(self, name=name, scope=Scope.BROKER, doc=about, synonyms=())
+
+
+def _bound(number: float) -> str:
+    return f"{number:g}" if abs(number) < 1e6 else str(int(number))
 
 
 def _whole(key: Key[object], text: str) -> int:

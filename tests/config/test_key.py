@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_lite.config import broker, topic
+from broker_lite.config import broker, security, topic
 from broker_lite.config.broker import BROKER_KEYS
 from broker_lite.config.key import Key
 from broker_lite.config.topic import TOPIC_KEYS
@@ -112,6 +112,7 @@ def test_the_defaults_that_differ_from_kafkas_are_the_ones_we_chose() -> None:
 def test_bounds_are_shown_in_kafkas_notation() -> None:
     assert topic.RETENTION_MS.bounds() == "[-1,...]"
     assert topic.COMPRESSION_ZSTD_LEVEL.bounds() == "[-131072,...,22]"
+    assert security.CONNECTION_FAILED_AUTHENTICATION_DELAY_MS.bounds() == "[0,...,2147483647]"
     assert topic.COMPRESSION_GZIP_LEVEL.bounds() == "[1,...,9] or -1"
     assert topic.MESSAGE_TIMESTAMP_TYPE.bounds() == "[CreateTime, LogAppendTime]"
     assert topic.PREALLOCATE.bounds() == ""
