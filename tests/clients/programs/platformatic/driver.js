@@ -69,7 +69,12 @@ async function join (q, reading) {
   const member = { consumer, messages: [], owned: () => (consumer.assignments ?? []).find((each) => each.topic === q.topic)?.partitions ?? [] }
   const where = reading ?? { mode: 'committed', fallbackMode: 'earliest' }
   member.stream = await consumer.consume({ topics: [q.topic], autocommit: false, isolationLevel: q.committed ? 1 : 0, ...where })
-  member.stream.on('data', (message) => member.messages.push(message))
+  const seen = new Set()
+  member.stream.on('data', (message) => {
+    const place = `${message.partition}@${message.offset}`
+    if (!seen.has(place)) member.messages.push(message)
+    seen.add(place)
+  })
   member.stream.on('error', (error) => { member.failure = error })
   return member
 }
@@ -130,8 +135,11 @@ const verbs = {
   async join (q) { members.set(q.member, await join({ ...q, committed: true })) },
   async take (q) {
     const member = members.get(q.member)
-    await until(() => member.messages.length >= q.count, READ_MS)
-    member.taken = member.messages.splice(0, q.count)
+    // A fetch that was under way when a partition went to another member still brings its records, from Apache Kafka, too.
+    const mine = () => member.messages.filter((message) => member.owned().includes(message.partition))
+    await until(() => mine().length >= q.count, READ_MS)
+    member.taken = mine().slice(0, q.count)
+    member.messages = member.messages.filter((message) => !member.taken.includes(message))
     return member.taken.map(incoming)
   },
   assigned: async (q) => members.get(q.member).owned(),
