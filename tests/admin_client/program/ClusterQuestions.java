@@ -128,7 +128,7 @@ record ClusterQuestions(Admin admin, Asking asking, Telling telling) {
     }
 
     private void configs() throws Exception {
-        set("incrementalAlterConfigs of a broker", ConfigResource.Type.BROKER, "1", "log.retention.ms", "86400000");
+        set("incrementalAlterConfigs of a broker", ConfigResource.Type.BROKER, "1", "log.retention.bytes", "1000000000");
         set("incrementalAlterConfigs of all brokers", ConfigResource.Type.BROKER, "", "message.max.bytes", "2000000");
         set("incrementalAlterConfigs of what is fixed", ConfigResource.Type.BROKER, "1", "process.roles", "broker");
         Collection<AlterConfigOp> inVain = List.of(new AlterConfigOp(new ConfigEntry("log.retention.ms", "86400000"), AlterConfigOp.OpType.SET));

@@ -7,6 +7,7 @@ import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 
 record ProducerQuestions(Admin admin, Asking asking, Telling telling) {
@@ -85,7 +86,7 @@ record ProducerQuestions(Admin admin, Asking asking, Telling telling) {
             producer.send(new ProducerRecord<>("producer-plain", 0, 8L, "k", "left open")).get();
             telling.ask("rival.initTransactions", () -> run(rival::initTransactions));
             telling.ask("producer.send when fenced", () -> producer.send(new ProducerRecord<>("producer-plain", 0, 9L, "k", "fenced")));
-            telling.ask("producer.commitTransaction when fenced", () -> run(producer::commitTransaction));
+            telling.ask("producer.commitTransaction when fenced", () -> kind(producer::commitTransaction));
         }
         try (KafkaProducer<String, String> producer = asking.producer(Map.of("transactional.id", "tx-long", "transaction.timeout.ms", 2_000_000_000))) {
             telling.ask("producer.initTransactions for too long", () -> run(producer::initTransactions));
@@ -112,7 +113,7 @@ record ProducerQuestions(Admin admin, Asking asking, Telling telling) {
             producer.beginTransaction();
             producer.send(new ProducerRecord<>("producer-plain", 1, 8L, "k", "v")).get();
             telling.ask("forceTerminateTransaction", () -> admin.forceTerminateTransaction("tx-ended"));
-            telling.ask("producer.commitTransaction after forceTerminateTransaction", () -> run(producer::commitTransaction));
+            telling.ask("producer.commitTransaction after forceTerminateTransaction", () -> kind(producer::commitTransaction));
         }
         telling.ask("forceTerminateTransaction of none", () -> admin.forceTerminateTransaction("tx-nobody"));
         try (KafkaProducer<String, String> earlier = transactional("tx-hanging"); KafkaProducer<String, String> producer = transactional("tx-hanging")) {
@@ -126,7 +127,7 @@ record ProducerQuestions(Admin admin, Asking asking, Telling telling) {
             short epoch = (short) state.producerEpoch();
             telling.ask("abortTransaction of an older epoch", () -> admin.abortTransaction(new AbortTransactionSpec(second, state.producerId(), (short) (epoch - 1), 0)));
             telling.ask("abortTransaction", () -> admin.abortTransaction(new AbortTransactionSpec(second, state.producerId(), epoch, state.coordinatorEpoch().orElse(0))));
-            telling.ask("producer.commitTransaction after abortTransaction", () -> run(producer::commitTransaction));
+            telling.ask("producer.commitTransaction after abortTransaction", () -> kind(producer::commitTransaction));
         }
     }
 
@@ -136,6 +137,15 @@ record ProducerQuestions(Admin admin, Asking asking, Telling telling) {
 
     private KafkaProducer<String, String> transactional(String name) {
         return asking.producer(Map.of("transactional.id", name, "transaction.timeout.ms", 30_000));
+    }
+
+    /** What kind of failure it is; its text says which of the client's threads was first. */
+    private static String kind(Runnable action) {
+        try {
+            return run(action);
+        } catch (KafkaException failure) {
+            return failure.getClass().getSimpleName();
+        }
     }
 
     private static String run(Runnable action) {
