@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,20 +65,21 @@ class Matrix:
         if unserved := needed - self.served:
             self.expected(name, scenario.name, Outcome.NOT_SERVED, f"key {', '.join(map(str, sorted(unserved)))}")
         reader = client if self.can_read(client) else reference
-        self.judge(name, scenario.name, scenario, World(client, reference, reader))
+        with self.judged(name, scenario.name):
+            scenario.run(World(client, reference, reader))
 
-    def judge(self, name: str, scenario: str, what: Scenario, world: World) -> None:
+    @contextmanager
+    def judged(self, name: str, row: str) -> Iterator[None]:
+        """What is done in here is noted in the table: it passes, is not offered, or fails with a reason."""
         try:
-            what.run(world)
+            yield
         except NotOffered as no:
-            self.expected(name, scenario, Outcome.NOT_OFFERED, str(no))
-        except BaseException as failure:
-            self.results.note(
-                name, scenario, Outcome.FAILS, str(failure).splitlines()[0] if str(failure) else repr(failure)
-            )
-            world.client.close()
+            self.expected(name, row, Outcome.NOT_OFFERED, str(no))
+        except BaseException as failure:  # whatever it is, also a time limit, stands in the table
+            self.results.note(name, row, Outcome.FAILS, (str(failure) or repr(failure)).splitlines()[0])
+            self.clients[name].close()
             raise
-        self.results.note(name, scenario, Outcome.PASS)
+        self.results.note(name, row, Outcome.PASS)
 
     def expected(self, name: str, scenario: str, outcome: Outcome, why: str) -> None:
         self.results.note(name, scenario, outcome, why)

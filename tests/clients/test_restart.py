@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.clients.client import BEGINNING, LATEST, NotOffered, Record
+from tests.clients.client import BEGINNING, LATEST, Record
 from tests.clients.conftest import Matrix
 from tests.clients.roster import taking_part
 from tests.clients.scenarios import DATA
 from tests.clients.served import served_keys
 from tests.clients.subject import Subject, under_test
-from tests.clients.table import Outcome
 from tests.clients.world import World, same
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]
@@ -49,16 +48,10 @@ class Mortal:
     def check(self, name: str, how: str) -> None:
         world = self.world(name)
         topic, records = self.written[name]
-        try:
+        with self.matrix.judged(name, how):
             world.holds(topic, len(records))
             same(world.reader.read(topic, BEGINNING, len(records)), records)
             assert world.reference.offset_of(topic, LATEST) == len(records), "there is more than was written"
-        except NotOffered as no:
-            self.matrix.expected(name, how, Outcome.NOT_OFFERED, str(no))
-        except BaseException as failure:
-            self.matrix.results.note(name, how, Outcome.FAILS, str(failure).partition("\n")[0])
-            raise
-        self.matrix.results.note(name, how, Outcome.PASS)
 
 
 @pytest.fixture(scope="module")
