@@ -32,6 +32,7 @@ bench: venv-dev  ## measure against Apache Kafka; QUICK=1 takes five minutes, AR
 matrix: venv-dev  ## every client of the matrix, also those that take minutes to install, and docs/clients.md anew
 	@BROKER_LITE_HEAVY_CLIENTS=1 $(BIN)/python -m tests.clients.roster
 	@BROKER_LITE_HEAVY_CLIENTS=1 $(BIN)/python -m pytest -q tests/clients --clients-table docs/clients.md $(ARGS)
+	@BROKER_LITE_HEAVY_CLIENTS=1 BROKER_LITE_SPARK_IMAGE=1 $(BIN)/python -m pytest -q tests/pipeline/test_newest.py tests/containers/test_spark.py
 
 fuzz: venv-dev  ## damaged requests for SECONDS (300) instead of the few that the unit tests take
 	@BROKER_LITE_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -o timeout=0 tests/wire/test_fuzz.py tests/fuzz $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ from broker_lite.pipeline.session import CannotRun, check_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Half a gigabyte is fetched for it: only where somebody asks for what takes long.
+collect_ignore = [] if os.environ.get("BROKER_LITE_HEAVY_CLIENTS") else ["test_newest.py"]
 
 
 @pytest.fixture(scope="session")
