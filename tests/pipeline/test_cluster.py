@@ -110,11 +110,19 @@ def master(tmp_path: Path) -> Iterator[str]:
 def test_a_standalone_master_with_two_workers(data: Path, tmp_path: Path, master: str) -> None:
     out = tmp_path / "out"
     local = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
-    done = pipeline("archive", "--data", str(data), "--out", str(out), "--master", master, *QUIET, *local)
+    there = ["--data", str(data), "--master", master, *QUIET, *local]
+    done = pipeline("archive", *there, "--out", str(out))
     assert done.returncode == 0, done.stderr[-3000:]
     assert rows(out) == EVERYTHING
     used = [number for number in (1, 2) if any((tmp_path / f"w{number}").glob("app-*/*"))]
     assert used == [1, 2], "both workers took part"
+    # The data source travels to the workers by the name of its class: they must find it without the driver.
+    streamed = tmp_path / "streamed"
+    words = ["--topic", "orders", "--out", str(streamed), "--checkpoint", str(tmp_path / "checkpoint")]
+    done = pipeline("stream", *there, *words)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "streamed 4,000 records" in done.stdout
+    assert rows(streamed) == EVERYTHING
 
 
 def test_a_worker_without_a_module_is_named(data: Path, tmp_path: Path) -> None:
