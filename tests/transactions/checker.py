@@ -8,6 +8,7 @@ of reads (a transaction that saw another one which, in the end, saw it) is.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
@@ -115,16 +116,18 @@ def not_monotonic(history: History) -> Iterator[str]:
     """5. A reader went back, or stepped over a record that is there."""
     for reader, polls in history.polls.items():
         finals = history.committed if reader in history.committed_readers else history.uncommitted
+        there = {place: sorted(final.records) for place, final in finals.items()}
         last: dict[Place, int] = {}
         for poll in polls:
             for place, offset, value in poll.records:
                 before = last.get(place)
                 if before is not None and offset <= before:
                     yield f"{reader} read {place}:{offset} ({value}) after {before}"
-                elif before is not None and place in finals:
-                    for missed, what in finals[place].records:
-                        if before < missed < offset:
-                            yield f"{reader} stepped over {place}:{missed} ({what}), from {before} to {offset}"
+                elif before is not None and place in there:
+                    records = there[place]
+                    first, after = bisect_left(records, (before + 1, "")), bisect_left(records, (offset, ""))
+                    for missed, what in records[first:after]:
+                        yield f"{reader} stepped over {place}:{missed} ({what}), from {before} to {offset}"
                 last[place] = offset
 
 
