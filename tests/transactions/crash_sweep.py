@@ -52,13 +52,14 @@ class DeadlyDisk(FaultyDisk):
 
     def before(self, what: str, torn: object = None) -> None:
         if self.calls + 1 == self.power_off_at:
-            if callable(torn):
-                torn()
             self._dying.acquire()  # one thread dies for all
-            self._note.write_text(
-                json.dumps({str(path): self.synced.get(path, 0) for path in self.files if path.exists()})
-            )
-            os._exit(0)
+            try:
+                if callable(torn):
+                    torn()
+                there = [path for path in list(self.files) if path.exists()]  # another thread may still make some
+                self._note.write_text(json.dumps({str(path): self.synced.get(path, 0) for path in there}))
+            finally:
+                os._exit(0)
         super().before(what, torn)
 
 
