@@ -26,6 +26,7 @@ settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("adventurous", deadline=None)
 settings.load_profile("adventurous" if os.environ.get("BROKER_LITE_TORTURE") else "steady")
 
+_broken_down: list[bool] = []
 StartBroker = Callable[..., BrokerProcess]
 
 
@@ -68,6 +69,17 @@ def pytest_make_collect_report(
     if FULL and report.skipped and "containers" not in collector.nodeid:
         refuse_skip(report)
     return report
+
+
+def pytest_internalerror() -> None:
+    """A worker of xdist that breaks down takes its test with it, and those who are left say that all is well."""
+    _broken_down.append(True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _broken_down:
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
 def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
