@@ -66,16 +66,19 @@ class Budget:
     def __init__(self, limit: int) -> None:
         self._limit = limit if limit >= 0 else 2**63
         self.used = 0
-        self.tight = False
         self._privileged: Waiter | None = None
         self._line: deque[tuple[Waiter, int]] = deque()
+
+    @property
+    def tight(self) -> bool:
+        """Somebody waits, or nothing is left."""
+        return bool(self._line) or self.used >= self._limit
 
     def take(self, who: Waiter, size: int) -> bool:
         """True: they are yours. False: you stand in line and `go_on` will be called."""
         if self.used + size > self._limit and who is not self._privileged:
             if self._privileged is not None:
                 self._line.append((who, size))
-                self.tight = True
                 return False
             self._privileged = who
         self.add(size)
@@ -84,7 +87,6 @@ class Budget:
     def add(self, size: int) -> None:
         """Bytes that are there already, whether we like it or not."""
         self.used += size
-        self.tight = bool(self._line) or self.used >= self._limit
 
     def give_back(self, who: Waiter, size: int) -> None:
         """A frame is answered or dropped; those who wait go on in the order in which they came."""
@@ -98,12 +100,10 @@ class Budget:
                 self._privileged = first
             self.used += wants
             first.go_on()
-        self.tight = bool(self._line) or self.used >= self._limit
 
     def leave(self, who: Waiter) -> None:
         """Gone; no longer waits for anything."""
         self._line = deque(entry for entry in self._line if entry[0] is not who)
-        self.tight = bool(self._line) or self.used >= self._limit
 
 
 class Doors:
