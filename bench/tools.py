@@ -44,11 +44,10 @@ def produce(
     return float(found[-1])
 
 
-def consume(bootstrap: str, topic: str, records: int) -> float:
+def consume(bootstrap: str, topic: str, records: int, *how: str) -> float:
     """Records a second from joining a group to the last one."""
-    said = run(
-        CONSUMER, "--bootstrap-server", bootstrap, "--topic", topic, "--num-records", str(records), "--hide-header"
-    )
+    where = ["--bootstrap-server", bootstrap, "--topic", topic]
+    said = run(CONSUMER, *where, *how, "--num-records", str(records), "--hide-header")
     fields = [field.strip() for field in said.strip().splitlines()[-1].split(",")]
     if len(fields) < 6 or int(fields[4]) < records:
         raise RuntimeError(f"ConsumerPerformance did not read {records} records: {said[-500:]}")

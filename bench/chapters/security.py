@@ -102,21 +102,12 @@ def _over_tls(bench: Bench, broker: Broker, tls: str, file: Path) -> None:
     used = [cpu_seconds(broker.pid)]
     written = tools.produce(tls, "secret", records, *properties)
     used.append(cpu_seconds(broker.pid))
-    read = _consume(tls, "secret", records, file)
+    read = tools.consume(tls, "secret", records, "--command-config", str(file))
     used.append(cpu_seconds(broker.pid))
     for measure, rate, took in ((WRITTEN, written, used[1] - used[0]), (READ, read, used[2] - used[1])):
         bench.note(measure, broker.name, rate)
         bench.note(cost_of(measure), broker.name, took / records * 1e6)
     bench.say(f"{broker.name}: over TLS wrote {written:,.0f}/s, read {read:,.0f}/s")
-
-
-def _consume(bootstrap: str, topic: str, records: int, file: Path) -> float:
-    where = ["--bootstrap-server", bootstrap, "--topic", topic, "--command-config", str(file)]
-    said = tools.run(tools.CONSUMER, *where, "--num-records", str(records), "--hide-header")
-    fields = [field.strip() for field in said.strip().splitlines()[-1].split(",")]
-    if len(fields) < 6 or int(fields[4]) < records:
-        raise RuntimeError(f"ConsumerPerformance did not read {records} records: {said[-500:]}")
-    return float(fields[5])
 
 
 # ------------------------------------------------------------ log-ins
