@@ -18,6 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from broker_lite.broker import acls, configs, features, producer_ids, quotas, topics, users
+from broker_lite.ids import KRAFT_TOPIC
+from broker_lite.log import layout
+from broker_lite.partition import snapshots
 from tests.support import generated, kafka_tools
 from tests.support.messages import read
 from tests.support.readme import ROOT, Block, blocks, fresh_copy
@@ -178,3 +182,15 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", generated.PAGES, ids=lambda page: page.name)
 def test_generated_text_is_up_to_date(page: Path) -> None:
     assert page.read_text() == generated.render(page), f"{page.name} is out of date: make docs"
+
+
+def test_every_file_and_every_kind_of_decision_is_on_the_page_of_formats() -> None:
+    page = (ROOT / "docs/formats.md").read_text()
+    files = {value for name, value in vars(layout).items() if name.isupper() and isinstance(value, str)} - {KRAFT_TOPIC}
+    kinds = {
+        topics.TOPIC,
+        topics.DELETED,
+        *(room.KIND for room in (acls, configs, features, producer_ids, quotas, users)),
+    }
+    told = [*files, snapshots.BATCHES, *(f"| `{kind}` |" for kind in kinds)]
+    assert [each for each in told if each not in page] == []
