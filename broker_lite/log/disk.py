@@ -25,7 +25,7 @@ import resource
 import shutil
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,8 +40,23 @@ _READ = os.O_RDONLY | _FLAGS
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | _FLAGS
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 _fadvise = getattr(os, "posix_fadvise", None)
+_FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)
+"""On macOS fsync only hands the bytes to the drive, which may keep them in its cache; this asks for the platter."""
+_NOT_OFFERED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOTTY})
+"""By this file system."""
 COPY_CHUNK = 1 << 20
 _SMALL = 1 << 16
+
+
+def _sync_fully(fd: int, usual: Callable[[int], None]) -> None:
+    if _FULL_SYNC is not None:
+        try:
+            fcntl.fcntl(fd, _FULL_SYNC)
+            return
+        except OSError as error:
+            if error.errno not in _NOT_OFFERED:
+                raise
+    usual(fd)
 
 
 class RealFile:
@@ -136,7 +151,7 @@ class RealFile:
         if self._failed:
             raise OSError(errno.EIO, "a sync of this file failed before", str(self._path))
         try:
-            _fdatasync(self._descriptor())
+            _sync_fully(self._descriptor(), _fdatasync)
         except OSError:
             self._failed = True
             raise
@@ -263,7 +278,7 @@ class RealDisk:
             while rest:
                 rest = rest[os.write(fd, rest) :]
             if sync:
-                os.fsync(fd)
+                _sync_fully(fd, os.fsync)
         finally:
             os.close(fd)
 
@@ -334,7 +349,7 @@ class RealDisk:
     def _sync(self, path: Path, flags: int) -> None:
         fd = os.open(path, flags)
         try:
-            os.fsync(fd)
+            _sync_fully(fd, os.fsync)
         finally:
             os.close(fd)
 

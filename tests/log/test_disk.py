@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 from pathlib import Path
 
 import pytest
 
+from broker_lite.log import disk as disk_module
 from broker_lite.log.disk import Disk, MemoryDisk, RealDisk
 
 
@@ -112,3 +115,28 @@ def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(os, "writev", lambda fd, buffers: os.write(fd, b"".join(buffers)[:5]))
     file.append([b"0123", b"456789"])
     assert (file.size, (tmp_path / "a").read_bytes()) == (10, b"0123456789")
+
+
+@pytest.mark.parametrize(("answer", "asked_as_usual"), [(None, 0), (errno.ENOTSUP, 1), (errno.EIO, 0)])
+def test_where_the_system_has_a_fuller_sync_that_is_the_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: int | None, asked_as_usual: int
+) -> None:
+    """As on macOS. A file system may lack it; a drive that fails is not asked in a way that would succeed."""
+    usual: list[int] = []
+
+    def fuller(_fd: int, _command: int) -> int:
+        if answer is not None:
+            raise OSError(answer, os.strerror(answer))
+        return 0
+
+    monkeypatch.setattr(disk_module, "_FULL_SYNC", 51)
+    monkeypatch.setattr(disk_module, "_fdatasync", usual.append)
+    file = RealDisk().open_append(tmp_path / "a")
+    file.append([b"abc"])
+    monkeypatch.setattr(fcntl, "fcntl", fuller)
+    if answer == errno.EIO:
+        with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+            file.sync()
+    else:
+        file.sync()
+    assert len(usual) == asked_as_usual
