@@ -27,56 +27,72 @@ _BY_NAME = (
 )
 
 
-def dump(path: Path, disk: Disk | None = None) -> Iterator[str]:
-    """One file, or every known file of a folder and of the partitions in it. Raises OSError if `path` is neither."""
-    disk = disk or RealDisk()
-    try:
-        names = sorted(disk.list(path))
-    except NotADirectoryError:
-        yield from _dump_file(path, disk)
-        return
-    files = disk.sizes(path)
-    for name in names:
-        if name in files and (name in _BY_NAME or layout.parse_file_name(name)):
-            yield from _dump_file(path / name, disk)
-        elif name not in files and layout.parse_folder_name(name):
-            yield from dump(path / name, disk)
+class Dump:
+    """`faults` counts what could not be told of all that was asked for."""
 
+    def __init__(self, disk: Disk | None = None) -> None:
+        self._disk = disk or RealDisk()
+        self.faults = 0
 
-def _dump_file(path: Path, disk: Disk) -> Iterator[str]:
-    known = layout.parse_file_name(path.name)
-    base, suffix = known or (0, path.name)
-    yield f"{path}"
-    if suffix == layout.LOG:
-        yield from _batches(path, disk)
-        return
-    lines = _LINES.get(suffix)
-    if lines is None:
-        yield "  not a file of a log that this program knows"
-        return
-    try:
-        found = lines(disk.read_bytes(path), base)
-    except ValueError as error:
-        yield f"  unreadable: {error}"
-        return
-    yield from (f"  {line}" for line in found or ["empty"])
-
-
-def _batches(path: Path, disk: Disk) -> Iterator[str]:
-    file = disk.open_read(path)
-    position = 0
-    try:
-        for step, body in whole(file, 0, file.size):
-            position = step.position + step.size
-            if step.magic == MAGIC:
-                line = _batch(Batch.at(body))
+    def lines(self, path: Path) -> Iterator[str]:
+        """One file, or every known file of a folder and of the partitions in it. OSError if `path` is neither."""
+        try:
+            names = sorted(self._disk.list(path))
+        except NotADirectoryError:
+            yield from self._file(path)
+            return
+        files = self._disk.sizes(path)
+        known = 0
+        for name in names:
+            if name in files and (name in _BY_NAME or layout.parse_file_name(name)):
+                yield from self._file(path / name)
+            elif name not in files and layout.parse_folder_name(name):
+                yield from self.lines(path / name)
             else:
-                line = f"message at {step.last}, magic {step.magic}, {step.size} bytes, {when(step.max_timestamp)}"
-            yield f"  byte {step.position}: {line}{'' if is_intact(step, body) else ', CHECKSUM WRONG'}"
-    except Damaged as error:
-        yield f"  damaged {error}; {file.size - position} bytes follow"
-    finally:
-        file.close()
+                continue
+            known += 1
+        if not known and not layout.parse_folder_name(path.name):
+            yield f"{path}"
+            yield self._fault("no file of a log that this program knows")
+
+    def _file(self, path: Path) -> Iterator[str]:
+        known = layout.parse_file_name(path.name)
+        base, suffix = known or (0, path.name)
+        yield f"{path}"
+        if suffix == layout.LOG:
+            yield from self._batches(path)
+            return
+        lines = _LINES.get(suffix)
+        if lines is None:
+            yield self._fault("not a file of a log that this program knows")
+            return
+        try:
+            found = lines(self._disk.read_bytes(path), base)
+        except ValueError as error:
+            yield self._fault(f"unreadable: {error}")
+            return
+        yield from (f"  {line}" for line in found or ["empty"])
+
+    def _batches(self, path: Path) -> Iterator[str]:
+        file = self._disk.open_read(path)
+        position = 0
+        try:
+            for step, body in whole(file, 0, file.size):
+                position = step.position + step.size
+                if step.magic == MAGIC:
+                    line = _batch(Batch.at(body))
+                else:
+                    line = f"message at {step.last}, magic {step.magic}, {step.size} bytes, {when(step.max_timestamp)}"
+                line = f"byte {step.position}: {line}"
+                yield f"  {line}" if is_intact(step, body) else self._fault(f"{line}, CHECKSUM WRONG")
+        except Damaged as error:
+            yield self._fault(f"damaged {error}; {file.size - position} bytes follow")
+        finally:
+            file.close()
+
+    def _fault(self, line: str) -> str:
+        self.faults += 1
+        return f"  {line}"
 
 
 def _batch(batch: Batch) -> str:

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from broker_lite.cli import main
 from broker_lite.ids import TopicId, TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.disk import RealDisk
-from broker_lite.log.dump import dump
+from broker_lite.log.dump import Dump
 from broker_lite.log.layout import AbortedTxn, ProducerEntry
 from broker_lite.records.batch import Batch
 from broker_lite.records.control import build_marker
@@ -36,7 +37,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_data_folder_is_told_in_words(root: Path) -> None:
-    assert [line.replace(str(root), "DATA") for line in dump(root)] == [
+    assert [line.replace(str(root), "DATA") for line in Dump().lines(root)] == [
         "DATA/.kafka_cleanshutdown",
         "  stopped cleanly, broker epoch -1",
         "DATA/log-start-offset-checkpoint",
@@ -71,16 +72,36 @@ def test_damage_is_named_and_the_rest_is_told(root: Path) -> None:
     data = bytearray(log.read_bytes())
     data[90 + 60] ^= 1
     log.write_bytes(data + b"\x00garbage")
-    lines = list(dump(log))
+    dump = Dump()
+    lines = list(dump.lines(log))
+    assert dump.faults == 2
     assert [line for line in lines if line.endswith("CHECKSUM WRONG")] == [lines[2]]
     assert lines[-1].startswith("  damaged at byte 232: ")
     assert lines[-1].endswith("; 8 bytes follow")
     index = root / "t-0" / "00000000000000000000.index"
     index.write_bytes(b"123")
-    assert list(dump(index))[1] == "  unreadable: the offset index has 3 bytes, not a multiple of 8"
+    assert list(dump.lines(index))[1] == "  unreadable: the offset index has 3 bytes, not a multiple of 8"
+    assert dump.faults == 3
 
 
 def test_a_file_that_is_not_ours_is_said_to_be_none(root: Path) -> None:
-    assert list(dump(root / "notes.txt"))[1] == "  not a file of a log that this program knows"
+    dump = Dump()
+    assert list(dump.lines(root / "notes.txt"))[1] == "  not a file of a log that this program knows"
+    assert dump.faults == 1
     with pytest.raises(FileNotFoundError):
-        list(dump(root / "missing"))
+        list(dump.lines(root / "missing"))
+
+
+def test_a_folder_in_which_nothing_is_ours_is_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not ours")
+    dump = Dump()
+    assert list(dump.lines(tmp_path)) == [str(tmp_path), "  no file of a log that this program knows"]
+    assert dump.faults == 1
+
+
+def test_the_verb_says_by_its_code_whether_everything_could_be_read(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["dump-log", str(root / "t-0")]) == 0
+    assert main(["dump-log", str(root / "notes.txt"), str(root / "t-0")]) == 1
+    assert "ABORT by coordinator epoch 1" in capsys.readouterr().out
