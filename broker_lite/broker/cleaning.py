@@ -18,6 +18,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from broker_lite.broker.steady import SteadyTime
+from broker_lite.broker.surviving import surviving
 from broker_lite.config import broker as keys
 from broker_lite.errors import CorruptMessage, InvalidRecord
 from broker_lite.ids import TopicId, TopicPartition
@@ -83,7 +84,8 @@ class Cleaner:
             beside.start_soon(self._stop_when_cancelled)
             while True:
                 await self._broker.clock.wait(never, max(SHORTEST_REST, get(keys.LOG_CLEANER_BACKOFF_MS) / 1000))
-                await self.clean_all()
+                with surviving("cleaner"):
+                    await self.clean_all()
 
     async def clean_all(self) -> None:
         """Every log that needs it, once."""

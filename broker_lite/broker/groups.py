@@ -22,6 +22,7 @@ import anyio.lowlevel
 
 from broker_lite.broker.group_replay import Replay
 from broker_lite.broker.group_settings import group_settings
+from broker_lite.broker.surviving import REST, surviving
 from broker_lite.config import coordination as keys
 from broker_lite.coordinator.decision import Decision, Record
 from broker_lite.coordinator.groups.committing import Commit, Committer
@@ -148,7 +149,10 @@ class GroupCoordinator:
             self._asleep_until = min([*times, self._expire_at])
             self._earlier = anyio.Event()
             await self._clock.wait(self._earlier, max(self._asleep_until - now, 0))
-            self._tick()
+            with surviving("groups"):
+                self._tick()
+                continue
+            await self._clock.wait(anyio.Event(), REST)
 
     async def _load(self) -> None:
         with _nothing_is_garbage():

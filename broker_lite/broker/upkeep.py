@@ -14,6 +14,7 @@ from broker_lite.broker.cleaning import Cleaner
 from broker_lite.broker.flushing import SealedSync
 from broker_lite.broker.retention import Retention
 from broker_lite.broker.steady import SteadyTime
+from broker_lite.broker.surviving import surviving
 from broker_lite.errors import StorageFailed
 from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
@@ -53,8 +54,10 @@ class Upkeep:
         never = anyio.Event()
         while True:
             await self._broker.clock.wait(never, CHECKPOINT_EVERY)
-            self.tick()
-            await self._broker.transactions.tick(self._broker.clock.now_ms(), self._broker.clock.monotonic())
+            with surviving("upkeep"):
+                self.tick()
+            with surviving("transactions"):
+                await self._broker.transactions.tick(self._broker.clock.now_ms(), self._broker.clock.monotonic())
 
     def tick(self) -> None:
         broker = self._broker
