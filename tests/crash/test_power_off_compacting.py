@@ -90,6 +90,7 @@ def test_a_reader_finds_the_same_values_wherever_the_power_went(
         shutil.rmtree(root)
 
 
+@pytest.mark.slow
 def test_the_power_goes_again_while_a_swap_is_finished(tmp_path: Path) -> None:
     origin = prepared(tmp_path / "origin")
     values = Kept(shutil.copytree(origin, tmp_path / "plain"), segment_bytes=500, recovery_point=None).fold()

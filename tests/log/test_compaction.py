@@ -345,6 +345,7 @@ def test_segments_deleted_during_a_round_go_when_it_is_over(tmp_path: Path) -> N
     assert log.segments[0].base <= 20 < log.segments[1].base
 
 
+@pytest.mark.slow
 def test_a_log_of_very_many_segments_needs_few_descriptors(tmp_path: Path) -> None:
     disk = RealDisk(max_open=100)
     kept = Kept(tmp_path, disk, segment_bytes=150)

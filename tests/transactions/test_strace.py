@@ -99,6 +99,7 @@ def entered(trace: Path) -> list[tuple[str, int]]:
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240 + KILLS * 30)
 @pytest.mark.parametrize("durability", [Durability.OS, Durability.FSYNC])
 def test_killed_in_the_middle_of_a_system_call(tmp_path: Path, durability: Durability) -> None:

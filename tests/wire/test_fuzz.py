@@ -128,6 +128,7 @@ def depth_of(shape: Struct) -> int:
     return max((1 + (depth_of(one) if isinstance(one, Struct) else 0) for one in inner), default=0)
 
 
+@pytest.mark.slow
 def test_the_costliest_elements_cost_what_the_budget_reckons() -> None:
     budget = 400
     for request, _ in ALL.values():
