@@ -8,7 +8,6 @@ The broker is killed first, then its file system is shut down without writing an
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -17,11 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.broker import BrokerProcess
+from tests.torture.load import OPTIONS, Writer, read_all, under_load
 from tests.torture.power import Rig
-from tests.torture.test_kills import OPTIONS, PARTITIONS, Writer, check, cleaner_was_at_work, load_for_a_while, read_all
 
 CUTS = int(os.environ.get("BROKER_LITE_CUTS", "5"))
-SEED = int(os.environ.get("BROKER_LITE_SEED") or random.SystemRandom().randrange(1 << 31))
 MEGABYTES = {"ext4": 128, "xfs": 320}
 pytestmark = [pytest.mark.slow, pytest.mark.needs_root, pytest.mark.timeout(120 + CUTS * 10)]
 
@@ -55,36 +53,7 @@ def broker_on(rig: Rig, folder: Path, durability: str) -> BrokerProcess:
 @pytest.mark.parametrize("kind", MEGABYTES)
 def test_nothing_acknowledged_is_lost_when_the_power_goes(tmp_path: Path, plug: Plug, kind: str) -> None:
     rig = plug(kind)
-    chance = random.Random(SEED)
-    print(f"BROKER_LITE_SEED={SEED}")
-    broker = broker_on(rig, tmp_path, "fsync").start()
-    writers = [Writer(broker.bootstrap, topic, n) for topic in ("plain", "kept") for n in range(PARTITIONS)]
-    interrupted = 0
-    try:
-        for writer in writers:
-            writer.start()
-        for cycle in range(CUTS):
-            load_for_a_while(broker.data, cycle, chance)
-            broker.kill()
-            interrupted += cleaner_was_at_work(broker.data)
-            rig.cut()
-            broker.start()
-        for writer in writers:
-            writer.stopping.set()
-        for writer in writers:
-            writer.join(90)
-            assert not writer.is_alive(), broker.story()
-        found = {topic: read_all(broker.bootstrap, topic) for topic in ("plain", "kept")}
-        broker.stop()
-    finally:
-        for writer in writers:
-            writer.stopping.set()
-        if broker.alive:
-            broker.kill()
-    for writer in writers:
-        assert writer.errors == []
-        check(writer, found[writer.topic][writer.partition])
-    total = sum(len(writer.acknowledged) for writer in writers)
+    interrupted, total = under_load(broker_on(rig, tmp_path, "fsync"), CUTS, then=rig.cut)
     print(f"{CUTS} power cuts on {kind}, {interrupted} of a cleaner at work, {total} records acknowledged, 0 lost")
 
 
