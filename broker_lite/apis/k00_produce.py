@@ -199,7 +199,7 @@ def _tell(
     if not appended.duplicate:
         broker.appended(partition)
     if broker.flusher.active:
-        waiting.append((answer, partition, Offset(appended.last + 1)))
+        waiting.append((answer, partition, appended.end))
 
 
 def _append_old(

@@ -324,7 +324,7 @@ class Transactions:
         if tp.topic == GROUP_OFFSETS_TOPIC:
             self._broker.groups.marker_written(tp.partition, producer_id, commit=commit)
         self._broker.appended(partition)
-        return partition, Offset(appended.last + 1)
+        return partition, appended.end
 
     def _partition(self, tp: TopicPartition) -> Partition:
         return self._broker.topics.partition(tp.topic, tp.partition)
@@ -346,4 +346,4 @@ class Transactions:
         self._broker.appended(partition)
         for record in decision.records:
             self.coordinator.apply(record)
-        return partition, Offset(appended.last + 1)
+        return partition, appended.end

@@ -60,7 +60,7 @@ def _sync_fully(fd: int, usual: Callable[[int], None]) -> None:
 
 
 class RealFile:
-    __slots__ = ("_closed", "_disk", "_failed", "_fd", "_flags", "_leases", "_path", "_size", "used")
+    __slots__ = ("_closed", "_disk", "_failed", "_fd", "_flags", "_leases", "_path", "used")
 
     def __init__(self, disk: RealDisk, path: Path, flags: int, size: int | None) -> None:
         self._disk = disk
@@ -71,10 +71,8 @@ class RealFile:
         self._closed = False
         self._failed = False
         self.used = False
-        self._size = self._stat_size() if size is None else size
-
-    def _stat_size(self) -> int:
-        return os.fstat(self._descriptor()).st_size
+        if size is None:
+            self._descriptor()  # it is made, or found missing, now
 
     def _descriptor(self) -> int:
         self.used = True
@@ -90,7 +88,7 @@ class RealFile:
 
     @property
     def size(self) -> int:
-        return self._size
+        return os.fstat(self._descriptor()).st_size
 
     @property
     def pinned(self) -> bool:
@@ -103,13 +101,9 @@ class RealFile:
         if fd < 0:
             fd = self._descriptor()
         self.used = True
-        total = 0
-        for buffer in buffers:
-            total += len(buffer)
         written = os.writev(fd, buffers)
-        if written != total:
+        if written != sum(map(len, buffers)):
             self._write_rest(fd, buffers, written)
-        self._size += total
 
     def _write_rest(self, fd: int, buffers: Sequence[Bytes], written: int) -> None:
         """A short write is not an error, but the call after it tells why, if there is a reason."""
@@ -145,7 +139,6 @@ class RealFile:
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor(), size)
-        self._size = size
 
     def sync(self) -> None:
         if self._failed:

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import errno
 import struct
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -44,6 +46,7 @@ _STAMP = struct.Struct(">qii").pack
 STAMPED = 16
 _REMEMBERED = 32
 """Positions of this many batches, and up to as many before them, are known without a look."""
+_POSITION = (1 << 32) - 1
 _LONG = 1 << 17
 _AHEAD = 1 << 20
 """Who reads that much at once, and is far from the end, comes back for the next MiB. The disk gives it while this one
@@ -55,7 +58,6 @@ _NOT_EVEN_OPENED = (errno.EMFILE, errno.ENFILE)
 class Log:
     __slots__ = (
         "_active",
-        "_before",
         "_finder",
         "_new_files",
         "_offline",
@@ -104,8 +106,8 @@ class Log:
         self._new_files = opened.new
         self._stamped = -1
         """The epoch of the last batch appended, which is written down."""
-        self._recent: dict[int, int] = {}
-        self._before: dict[int, int] = {}
+        self._recent = array("Q")
+        """Of the last batches in the active segment: base in the segment << 32 | position, in one stretch of memory."""
         self._finder = Finder(opened.segments)
 
     @classmethod
@@ -175,12 +177,11 @@ class Log:
         except OSError as error:
             self._cut_back(error)
         active.note(size, last, batch.max_timestamp)
-        self.end = Offset(active.next_offset)
+        self.end = Offset(last + 1)
         recent = self._recent
-        if len(recent) >= _REMEMBERED:
-            self._before = recent
-            self._recent = recent = {}
-        recent[base] = position
+        if len(recent) >= 2 * _REMEMBERED:
+            del recent[:_REMEMBERED]
+        recent.append(base - active.base << 32 | position)
 
     def _make(self) -> None:
         """The folder. Most partitions of a large catalogue are never written to, and so cost nothing here.
@@ -233,7 +234,7 @@ class Log:
         self._segments.append(fresh)
         self._active = fresh
         self._new_files = True
-        self._recent, self._before = {}, {}
+        del self._recent[:]
         self._finder.keep_warm(active)
         return fresh
 
@@ -286,8 +287,13 @@ class Log:
 
     def _known(self, offset: int) -> int | None:
         """Where in the active segment the batch begins that was appended at `offset` a moment ago."""
-        position = self._recent.get(offset)
-        return self._before.get(offset) if position is None else position
+        recent, wanted = self._recent, offset - self._active.base
+        if not recent or wanted < recent[0] >> 32:
+            return None
+        found = recent[-1]
+        if wanted < found >> 32:
+            found = recent[bisect_left(recent, wanted << 32)]
+        return found & _POSITION if found >> 32 == wanted else None
 
     def _slice(self, segment: Segment, position: int, stop: int) -> FileSlice:
         if self.disk.crowded:

@@ -12,21 +12,24 @@ from broker_lite.log.settings import LogSettings
 
 def roll_is_due(settings: LogSettings, active: Segment, size: int, last: int, max_timestamp: int, now_ms: int) -> bool:
     """Whether a batch of `size` bytes up to offset `last` must not go into `active`. RecordListTooLarge: nowhere."""
-    if active.size + size > settings.segment_bytes:
+    filled = active.size
+    if filled + size > settings.segment_bytes:
         if size > settings.segment_bytes:
             limit = settings.segment_bytes
             raise RecordListTooLarge(f"the batch has {size} bytes, a segment of this topic {limit}")
-        return active.size > 0
+        return filled > 0
     if last - active.base > MAX_RELATIVE:
         return True
-    if not active.size:
+    if not filled:
         return False
     # Kafka's clock of a segment is the batches' own, unless they have none.
-    first = active.first_timestamp
+    first = active.first_timestamp if active.first is None else active.first
     waited = max_timestamp - first if first >= 0 else now_ms - active.created_ms
-    if waited > settings.roll_ms - jitter(settings, active):
+    # Nearly every batch finds a segment that is too young by any count, and nothing needs to be worked out.
+    maybe = waited > settings.segment_ms - settings.segment_jitter_ms or settings.cleanup.compact
+    if maybe and waited > settings.roll_ms - jitter(settings, active):
         return True
-    return active.entry_is_due and active.index.is_full(settings.index_max_bytes)
+    return filled - active.entry_at > active.interval and active.index.is_full(settings.index_max_bytes)
 
 
 def is_old(settings: LogSettings, active: Segment, now_ms: int) -> bool:

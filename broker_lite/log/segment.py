@@ -22,14 +22,14 @@ _HEADER_BYTES = 64
 
 class Segment:
     __slots__ = (
-        "_entry_at",
-        "_first_timestamp",
         "_index",
         "_top",
         "base",
         "created_ms",
         "disk",
+        "entry_at",
         "file",
+        "first",
         "interval",
         "next_offset",
         "path",
@@ -50,11 +50,12 @@ class Segment:
         self.created_ms = created_ms
         self.next_offset = base
         """One past the last offset. Of a sealed segment: where the next one begins."""
-        self._entry_at = size
+        self.entry_at = size
         """Where the last index entry points."""
         self._index: SegmentIndex | None = None
         self._top: tuple[int, int] | None = None
-        self._first_timestamp: int | None = None
+        self.first: int | None = None
+        """`first_timestamp`, if it is known yet."""
 
     @classmethod
     def create(cls, disk: Disk, folder: Path, base: int, *, interval: int, now_ms: int) -> Segment:
@@ -82,24 +83,19 @@ class Segment:
         assert self._index is not None
         return self._index
 
-    @property
-    def entry_is_due(self) -> bool:
-        """Whether the next batch is indexed."""
-        return self.size - self._entry_at > self.interval
-
     def note(self, size: int, last: int, max_timestamp: int) -> None:
         """A batch now lies at the end: index it if an entry is due."""
-        top = self.top
+        top, position = self._top or self.top, self.size
         if max_timestamp > top[0]:
             self._top = top = (max_timestamp, last)
-        if self.size - self._entry_at > self.interval:
+        if position - self.entry_at > self.interval:
             index = self.index
-            index.add(last - self.base, self.size)
+            index.add(last - self.base, position)
             index.add_time(top[0], top[1] - self.base)
-            self._entry_at = self.size
-        if self._first_timestamp is None and self.size == 0:
-            self._first_timestamp = max_timestamp
-        self.size += size
+            self.entry_at = position
+        if not position and self.first is None:
+            self.first = max_timestamp
+        self.size = position + size
         self.next_offset = last + 1
 
     def save_index(self, *, final: bool = False, at_least: int = 1) -> None:
@@ -170,11 +166,11 @@ class Segment:
     @property
     def first_timestamp(self) -> int:
         """Of the first batch: from here segment.ms counts. -1 if there is none."""
-        if self._first_timestamp is None:
+        if self.first is None:
             if not self.size:
                 return -1
-            self._first_timestamp = self.header(0).max_timestamp
-        return self._first_timestamp
+            self.first = self.header(0).max_timestamp
+        return self.first
 
     def header(self, position: int) -> Step:
         return step_at(self.file.pread(position, _HEADER_BYTES), 0, position, self.size)
@@ -282,9 +278,9 @@ class Segment:
             index = SegmentIndex()
             index.rewrite()
             self._top = (-1, self.base)
-            self._first_timestamp = None
+            self.first = None
         self._index = index
-        self.size = self._entry_at = position
+        self.size = self.entry_at = position
         self.next_offset = self.base
 
     def adopt(self) -> None:
@@ -297,7 +293,7 @@ class Segment:
         index = self.index
         position = index.positions[entries - 1] if entries else 0
         try:
-            self.size = self._entry_at = position
+            self.size = self.entry_at = position
             for step in steps(self.file, position, size):
                 self.size = step.position
                 self._note_again(step)

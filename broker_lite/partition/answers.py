@@ -13,11 +13,16 @@ from broker_lite.shapes import dataclass
 @dataclass(slots=True)
 class Appended:
     base: Offset
-    last: Offset
+    end: Offset
+    """The offset after its last record."""
     log_start: Offset
     log_append_time: int = NO_TIMESTAMP
     """On a topic that stamps: when. Of a repeat: the time of the original, as Kafka answers."""
     duplicate: bool = False
+
+    @property
+    def last(self) -> Offset:
+        return Offset(self.end - 1)
 
 
 @dataclass(slots=True)

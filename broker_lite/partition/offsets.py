@@ -26,12 +26,12 @@ class Offsets:
         self.end = end
         self.move(start=start, stable=start, high=start, end=end)
 
-    def move(self, *, start: int, stable: int, high: int, end: int) -> None:
+    def move(self, *, start: Offset, stable: Offset, high: Offset, end: Offset) -> None:
         assert 0 <= start <= stable <= high <= end, f"{start=} {stable=} {high=} {end=}"
-        self.start = Offset(start)
-        self.stable = Offset(stable)
-        self.high = Offset(high)
-        self.end = Offset(end)
+        self.start = start
+        self.stable = stable
+        self.high = high
+        self.end = end
 
     def __repr__(self) -> str:
         return f"<start {self.start} stable {self.stable} high {self.high} end {self.end}>"

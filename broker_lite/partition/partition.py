@@ -37,10 +37,10 @@ from broker_lite.partition import lookup, snapshots
 from broker_lite.partition.answers import ActiveProducer, Appended, Read, active
 from broker_lite.partition.claim import claim, next_epoch
 from broker_lite.partition.offsets import Offsets
-from broker_lite.partition.producers import Draft, Duplicate, Origin
+from broker_lite.partition.producers import CLIENT, COORDINATOR, Draft, Duplicate, Origin
 from broker_lite.partition.replay import State, restore
 from broker_lite.partition.settings import PartitionSettings as PartitionSettings
-from broker_lite.records.batch import Batch
+from broker_lite.records.batch import NO_TIMESTAMP, Batch
 from broker_lite.records.check import Checked, check_client_batch
 from broker_lite.records.control import build_marker
 
@@ -157,16 +157,13 @@ class Partition:
     ) -> Appended:
         """A client's batch: checked, written once however often it is sent, and part of its transaction."""
         checked = check_client_batch(records, api_version=api_version, rules=self.settings.rules, now_ms=now_ms)
-        return self.append_checked(checked, now_ms=now_ms, verify_transaction=verify_transaction)
+        return self._append(checked.batch, CLIENT, verify_transaction, now_ms, checked.log_append_time)
 
     def append_checked(
         self, checked: Checked, *, now_ms: int, verify_transaction: Callable[[Batch], None] | None = None
     ) -> Appended:
         """What `append` does after the check, which knows nothing of this partition and may be done elsewhere."""
-        appended = self._append(checked.batch, Origin.CLIENT, verify_transaction, now_ms)
-        if not appended.duplicate:
-            appended.log_append_time = checked.log_append_time
-        return appended
+        return self._append(checked.batch, CLIENT, verify_transaction, now_ms, checked.log_append_time)
 
     def append_internal(self, batch_bytes: bytes | memoryview, *, now_ms: int) -> Appended:
         """A coordinator's batch. Its producer, if it has one, is asked for its epoch only."""
@@ -174,10 +171,15 @@ class Partition:
         limit = self.settings.rules.max_message_bytes
         if batch.size > limit:
             raise MessageTooLarge(f"the batch has {batch.size} bytes, the topic allows {limit}")
-        return self._append(batch, Origin.COORDINATOR, None, now_ms)
+        return self._append(batch, COORDINATOR, None, now_ms, NO_TIMESTAMP)
 
     def _append(
-        self, batch: Batch, origin: Origin, verify_transaction: Callable[[Batch], None] | None, now_ms: int
+        self,
+        batch: Batch,
+        origin: Origin,
+        verify_transaction: Callable[[Batch], None] | None,
+        now_ms: int,
+        log_append_time: int,
     ) -> Appended:
         if batch.size > self.settings.log.segment_bytes:
             limit = self.settings.log.segment_bytes
@@ -188,11 +190,13 @@ class Partition:
             if isinstance(decided, Duplicate):
                 return self._repeated(decided)
             draft = decided
-        base = self._write(batch, now_ms)
+        log = self.log
+        base = log.end
+        log.append(batch, base=base, leader_epoch=self.leader_epoch, now_ms=now_ms)
         if draft is not None:
             self._state.apply(draft, base)
         self._advance()
-        return Appended(base, Offset(base + batch.last_offset_delta), self.offsets.start)
+        return Appended(base, log.end, log.start, log_append_time)
 
     def append_marker(
         self,
@@ -213,30 +217,25 @@ class Partition:
                 producer_id, producer_epoch, commit=commit, coordinator_epoch=coordinator_epoch, timestamp=now_ms
             )
         )
-        base = self._write(batch, now_ms)
+        base = self.log.end
+        self.log.append(batch, base=base, leader_epoch=self.leader_epoch, now_ms=now_ms)
         try:
             self._state.apply_marker(batch, base, commit=commit, coordinator_epoch=coordinator_epoch)
         except OSError as error:
             # The marker is written and readers are told right, but the next start must replay it.
             self.log.go_offline(f"the transaction index of {self.tp} could not be written: {error}")
         self._advance()
-        return Appended(base, base, self.offsets.start)
+        return Appended(base, self.log.end, self.offsets.start)
 
     def _repeated(self, duplicate: Duplicate) -> Appended:
         original = duplicate.original
         return Appended(
             Offset(original.base_offset),
-            Offset(original.last_offset),
+            Offset(original.last_offset + 1),
             self.offsets.start,
             original.timestamp,
             duplicate=True,
         )
-
-    def _write(self, batch: Batch, now_ms: int) -> Offset:
-        log = self.log
-        base = log.end
-        log.append(batch, base=base, leader_epoch=self.leader_epoch, now_ms=now_ms)
-        return base
 
     def _advance(self) -> None:
         """The log, the synced offset or a transaction has moved; so do the four offsets."""
@@ -247,7 +246,7 @@ class Partition:
             high = max(offsets.high, min(log.recovery_point, end))
         transactions = self._transactions
         unstable = None if transactions.idle else transactions.first_unstable(high)
-        stable = high if unstable is None else max(start, min(high, unstable))
+        stable = high if unstable is None else Offset(max(start, min(high, unstable)))
         offsets.move(start=start, stable=stable, high=high, end=end)
 
     # --- read -----------------------------------------------------------------------------------------------------

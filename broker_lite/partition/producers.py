@@ -44,6 +44,10 @@ class Origin(Enum):
     COORDINATOR = "coordinator"
 
 
+CLIENT, COORDINATOR = Origin.CLIENT, Origin.COORDINATOR
+"""For those who ask at every batch: Python 3.11 calls two functions to find a member of an enumeration."""
+
+
 class Remembered(NamedTuple):
     """A batch that is in the log."""
 
@@ -109,17 +113,6 @@ class Draft(NamedTuple):
     timestamp: int
     transactional: bool
 
-    @classmethod
-    def of(cls, batch: Batch) -> Draft:
-        return cls(
-            batch.producer_id,
-            batch.producer_epoch,
-            batch.last_sequence,
-            batch.last_offset_delta,
-            batch.max_timestamp,
-            batch.is_transactional,
-        )
-
 
 class Producers:
     """The table of one partition."""
@@ -157,7 +150,7 @@ class Producers:
         """
         producer_id, epoch = batch.producer_id, batch.producer_epoch
         known = self._table.get(producer_id)
-        from_client = origin is Origin.CLIENT
+        from_client = origin is CLIENT
         in_order = False
         transactional = batch.attributes & TRANSACTIONAL != 0
         # An epoch that the open transaction does not have is verified, too: markers could not end what it wrote.
@@ -170,15 +163,18 @@ class Producers:
             if not in_order and (original := known.written(batch)) is not None:
                 return Duplicate(original)
         if known is not None:
-            self._check_epoch(producer_id, epoch, known)
-            if from_client and not in_order:
-                self._check_sequence(producer_id, epoch, batch.base_sequence, known)
+            if not in_order:
+                self._check_epoch(producer_id, epoch, known)
+                if from_client:
+                    self._check_sequence(producer_id, epoch, batch.base_sequence, known)
             if known.txn_first != NO_TRANSACTION and not transactional:
                 raise InvalidTxnState(
                     f"producer {producer_id} has a transaction open since offset {known.txn_first} "
                     "and sent a batch that is not part of it"
                 )
-        return Draft.of(batch)
+        return Draft(
+            producer_id, epoch, batch.last_sequence, batch.last_offset_delta, batch.max_timestamp, transactional
+        )
 
     def _check_epoch(self, producer_id: int, epoch: int, known: Producer) -> None:
         if epoch < known.epoch:

@@ -31,6 +31,7 @@ that cannot be inflated is INVALID_RECORD with a sentence instead of UNKNOWN_SER
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NoReturn
 
 from broker_lite.errors import (
     BrokerError,
@@ -44,7 +45,9 @@ from broker_lite.records.batch import (
     CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
+    HEADER_SIZE,
     LOG_APPEND_TIME,
+    MAGIC,
     NO_TIMESTAMP,
     TRANSACTIONAL,
     Batch,
@@ -59,6 +62,9 @@ from broker_lite.shapes import dataclass
 UNBOUNDED_MS = (1 << 63) - 1
 """`message.timestamp.before.max.ms` where nobody set it."""
 
+_NONE, _ZSTD = Codec.NONE.value, Codec.ZSTD.value
+"""Python 3.11 calls two functions to find a member of an enumeration: 0.2 µs each time."""
+_NOT_FOR_CLIENTS = CONTROL | DELETE_HORIZON
 _MEANT_BITS = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 _FIRST_VERSION_WITH_ZSTD = 7
 _MAGIC_AT = 16
@@ -123,14 +129,21 @@ def check_client_batch(records: memoryview | None, *, api_version: int, rules: A
         raise MessageTooLarge(f"the batch has {batch.size} bytes, the topic allows {rules.max_message_bytes}")
     if not batch.crc_ok():
         raise CorruptMessage(f"the batch does not match its checksum {batch.crc:#010x}")
-    _check_header(batch)
+    delta, attributes = batch.last_offset_delta, batch.attributes
+    if (
+        delta < 0
+        or delta + 1 != batch.count
+        or attributes & _NOT_FOR_CLIENTS
+        or (batch.base_sequence < 0 and batch.producer_id >= 0)
+    ):
+        _refuse_header(batch)
     if (
         rules.reads_every_record(batch)
-        or batch.attributes & LOG_APPEND_TIME
+        or attributes & LOG_APPEND_TIME
         or (batch.max_timestamp - now_ms > rules.after_max_ms and not rules.log_append_time)
     ):
         return _check_records(batch, rules, now_ms)
-    if batch.attributes & CODEC_MASK == Codec.NONE:
+    if attributes & CODEC_MASK == _NONE:
         step_over_records(batch)
     if rules.log_append_time:
         return Checked(_with_timestamp(batch, now_ms, append_time=True), now_ms)
@@ -139,19 +152,28 @@ def check_client_batch(records: memoryview | None, *, api_version: int, rules: A
 
 def only_batch(records: memoryview | None, api_version: int) -> Batch:
     """Step 1. A second batch whose end is missing is left out without a word, as in Kafka."""
-    if records is None or (size := _size_or_refusal(records, 0)) is None or size > len(records):
-        raise InvalidRecord(f"Produce v{api_version} needs one whole record batch for each partition")
-    batch = Batch(records[:size])
+    whole = 0 if records is None else len(records)
+    batch = Batch(records) if records is not None and whole >= HEADER_SIZE else None
+    if batch is None or batch.magic != MAGIC or batch.size != whole:
+        batch = _first_batch(records, api_version)
     codec = batch.attributes & CODEC_MASK
-    if codec > Codec.ZSTD:
+    if codec > _ZSTD:
         raise InvalidRecord(f"compression codec {codec} is unknown; 0 to 4 are none, gzip, snappy, lz4, zstd")
-    if codec == Codec.ZSTD and api_version < _FIRST_VERSION_WITH_ZSTD:
+    if codec == _ZSTD and api_version < _FIRST_VERSION_WITH_ZSTD:
         raise UnsupportedCompressionType(f"zstd needs Produce v7 or later, this is v{api_version}")
-    if size != len(records):
-        second = _size_or_refusal(records, size)
-        if second is not None and size + second <= len(records):
+    if batch.size != whole:
+        assert records is not None
+        second = _size_or_refusal(records, batch.size)
+        if second is not None and batch.size + second <= whole:
             raise InvalidRecord(f"Produce v{api_version} takes one record batch for each partition, there are more")
     return batch
+
+
+def _first_batch(records: memoryview | None, api_version: int) -> Batch:
+    """Of bytes that are not exactly one batch."""
+    if records is None or (size := _size_or_refusal(records, 0)) is None or size > len(records):
+        raise InvalidRecord(f"Produce v{api_version} needs one whole record batch for each partition")
+    return Batch(records[:size])
 
 
 def _size_or_refusal(records: memoryview, pos: int) -> int | None:
@@ -161,8 +183,8 @@ def _size_or_refusal(records: memoryview, pos: int) -> int | None:
     return size_at(records, pos)
 
 
-def _check_header(batch: Batch) -> None:
-    """Step 3, for which Kafka always says INVALID_RECORD."""
+def _refuse_header(batch: Batch) -> NoReturn:
+    """Step 3, for which Kafka always says INVALID_RECORD. Something of this is true, and the first is told."""
     count = batch.count
     if batch.last_offset_delta < 0:
         raise InvalidRecord(f"the batch has an invalid offset range: [0, {batch.last_offset_delta}]")
@@ -174,8 +196,7 @@ def _check_header(batch: Batch) -> None:
         raise InvalidRecord("clients are not allowed to write control records")
     if batch.producer_id >= 0 and batch.base_sequence < 0:
         raise InvalidRecord(f"producer {batch.producer_id} sent an invalid sequence: {batch.base_sequence}")
-    if batch.attributes & DELETE_HORIZON:
-        raise InvalidRecord("clients are not allowed to set a delete horizon")
+    raise InvalidRecord("clients are not allowed to set a delete horizon")
 
 
 def _check_records(batch: Batch, rules: AppendRules, now_ms: int) -> Checked:
@@ -184,7 +205,7 @@ def _check_records(batch: Batch, rules: AppendRules, now_ms: int) -> Checked:
     newest, in_order = _check_each(batch, bytes(payload), rules, now_ms)
     append_time, max_timestamp = (now_ms, now_ms) if rules.log_append_time else (NO_TIMESTAMP, newest)
     target = batch.codec if rules.compression is None else rules.compression
-    if target == batch.codec and (in_order or target == Codec.NONE):
+    if target == batch.codec and (in_order or target == _NONE):
         return Checked(_with_timestamp(batch, max_timestamp, append_time=rules.log_append_time), append_time)
     if not in_order:
         # Kafka's kindness to old clients: offsets that are not 0, 1, 2 … inside a compressed batch are mended.

@@ -59,7 +59,7 @@ def test_snapshots_may_be_loaded_in_any_order() -> None:
         {"start": -1, "stable": 2, "high": 3, "end": 7},
     ],
 )
-def test_the_four_offsets_never_pass_each_other(wrong: dict[str, int]) -> None:
+def test_the_four_offsets_never_pass_each_other(wrong: dict[str, Offset]) -> None:
     with pytest.raises(AssertionError):
         Offsets(Offset(0), Offset(7)).move(**wrong)
 
