@@ -21,6 +21,7 @@ from broker_lite.errors import StartRefused, StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.log.disk import Disk
 from broker_lite.log.log import Log, LogSettings
+from broker_lite.log.opening import open_log
 from broker_lite.log.sync import SyncJob
 from broker_lite.logs import get_logger
 from broker_lite.records.batch import Batch
@@ -61,7 +62,7 @@ class Journal:
 
     @classmethod
     def open(cls, data: Path, disk: Disk, *, now_ms: int, sync: bool) -> Journal:
-        log = Log.open(
+        log = open_log(
             data / FOLDER, disk, LogSettings(), clean=False, recovery_point=None, log_start=None, now_ms=now_ms
         )
         return cls(log, disk, sync=sync)

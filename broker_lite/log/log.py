@@ -22,7 +22,6 @@ from __future__ import annotations
 import errno
 import struct
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +33,8 @@ from broker_lite.log.disk import Disk
 from broker_lite.log.epochs import LeaderEpochs
 from broker_lite.log.finder import Finder
 from broker_lite.log.graveyard import Graveyard
-from broker_lite.log.recovery import Opened, Recovered, open_segments
+from broker_lite.log.recent import FORGOTTEN, MOST, position_of
+from broker_lite.log.recovery import Opened, Recovered
 from broker_lite.log.rolling import is_old, roll_is_due
 from broker_lite.log.segment import Segment
 from broker_lite.log.settings import LogSettings as LogSettings
@@ -44,9 +44,6 @@ from broker_lite.records.batch import LOG_OVERHEAD, Batch
 
 _STAMP = struct.Struct(">qii").pack
 STAMPED = 16
-_REMEMBERED = 32
-"""Positions of this many batches, and up to as many before them, are known without a look."""
-_POSITION = (1 << 32) - 1
 _LONG = 1 << 17
 _AHEAD = 1 << 20
 """Who reads that much at once, and is far from the end, comes back for the next MiB. The disk gives it while this one
@@ -107,54 +104,8 @@ class Log:
         self._stamped = -1
         """The epoch of the last batch appended, which is written down."""
         self._recent = array("Q")
-        """Of the last batches in the active segment: base in the segment << 32 | position, in one stretch of memory."""
+        """Where the last batches of the active segment begin; see recent.py."""
         self._finder = Finder(opened.segments)
-
-    @classmethod
-    def open(
-        cls,
-        path: Path,
-        disk: Disk,
-        settings: LogSettings,
-        *,
-        clean: bool,
-        recovery_point: Offset | None,
-        log_start: Offset | None,
-        now_ms: int,
-        make: bool = True,
-    ) -> Log:
-        """`clean`: the last run ended with `close(clean=True)` and nothing has happened since.
-        Not `make`: a folder that is missing is made when there is something to put into it."""
-        try:
-            opened = open_segments(
-                disk,
-                path,
-                clean=clean,
-                recovery_point=recovery_point,
-                log_start=log_start,
-                interval=settings.index_interval_bytes,
-                now_ms=now_ms,
-                make=make,
-                cut_damage=settings.cut_damage,
-            )
-            log = cls(path, disk, settings, opened)
-            log.aborted.load(opened.aborted)
-            log._settle(recovery_point, log_start, now_ms)
-        except OSError as error:
-            raise StorageFailed(f"cannot open {path}: {error}") from error
-        return log
-
-    def _settle(self, recovery_point: int | None, log_start: int | None, now_ms: int) -> None:
-        """What the checkpoints say of a log that was just opened."""
-        if self.recovered.scanned_from is not None and self.recovered.damage is None:
-            self.aborted.truncate_end(self.end)
-        if log_start is not None and log_start > self.end and self.recovered.damage is None:
-            # All that is left was deleted before, and its end was never synced: go on where the log should start.
-            self._replace_all(Offset(log_start), now_ms)
-        self.start = Offset(max(self.start, min(log_start or 0, self.end)))
-        synced = self.end if self.recovered.scanned_from is None else recovery_point or 0
-        self.recovery_point = Offset(max(self.start, min(synced, self.end)))
-        self._drop_before(self.start)
 
     # --- append ---------------------------------------------------------------------------------------------------
 
@@ -179,8 +130,8 @@ class Log:
         active.note(size, last, batch.max_timestamp)
         self.end = Offset(last + 1)
         recent = self._recent
-        if len(recent) >= 2 * _REMEMBERED:
-            del recent[:_REMEMBERED]
+        if len(recent) >= MOST:
+            del recent[:FORGOTTEN]
         recent.append(base - active.base << 32 | position)
 
     def _make(self) -> None:
@@ -287,13 +238,7 @@ class Log:
 
     def _known(self, offset: int) -> int | None:
         """Where in the active segment the batch begins that was appended at `offset` a moment ago."""
-        recent, wanted = self._recent, offset - self._active.base
-        if not recent or wanted < recent[0] >> 32:
-            return None
-        found = recent[-1]
-        if wanted < found >> 32:
-            found = recent[bisect_left(recent, wanted << 32)]
-        return found & _POSITION if found >> 32 == wanted else None
+        return position_of(offset - self._active.base, self._recent)
 
     def _slice(self, segment: Segment, position: int, stop: int) -> FileSlice:
         if self.disk.crowded:
@@ -346,11 +291,12 @@ class Log:
         try:
             if self.epochs.truncate_start(offset):
                 self.epochs.save(sync=False)
-            self._drop_before(offset)
+            self.drop_before(offset)
         except OSError as error:
             raise StorageFailed(f"cannot delete from {self.path.name}: {error}") from error
 
-    def _drop_before(self, offset: int) -> None:
+    def drop_before(self, offset: int) -> None:
+        """Whole segments only, and none while somebody works on them."""
         while not self.held and len(self._segments) > 1 and self._segments[1].base <= offset:
             self._drop(self._segments.pop(0))
             self.aborted.truncate_start(self._segments[0].base)
@@ -366,7 +312,7 @@ class Log:
         """The work on sealed segments is done; what was deleted meanwhile goes now."""
         self.held = False
         if not self._offline:  # else its folder may be another's by now
-            self._drop_before(self.start)
+            self.drop_before(self.start)
 
     def replace(self, old: list[Segment], fresh: Segment, aborted: list[AbortedTxn]) -> None:
         """Compaction has made one segment of several; the files have their names already."""
@@ -379,7 +325,8 @@ class Log:
             segment.file.close()
         self.aborted.replace(fresh.base, fresh.next_offset, aborted)
 
-    def _replace_all(self, start: Offset, now_ms: int) -> None:
+    def begin_again(self, start: Offset, now_ms: int) -> None:
+        """Nothing of what is here counts: the next record has this offset."""
         fresh = self._new_segment(start, now_ms)
         for segment in self._segments:
             self._drop(segment)

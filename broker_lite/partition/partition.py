@@ -30,6 +30,7 @@ from broker_lite.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from broker_lite.log.disk import Disk
 from broker_lite.log.layout import AbortedTxn
 from broker_lite.log.log import Log
+from broker_lite.log.opening import open_log
 from broker_lite.log.sifting import LastRecord
 from broker_lite.log.slice import FileSlice
 from broker_lite.log.sync import SyncJob
@@ -103,7 +104,7 @@ class Partition:
         checkpoint says; what a crash left unsynced is synced first where readers may only see what is.
         Not `make`: a new one gets its folder with its first batch.
         """
-        log = Log.open(
+        log = open_log(
             path,
             disk,
             settings.log,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from broker_lite.ids import Offset
+from broker_lite.log import opening
 from broker_lite.log.disk import Disk, RealDisk
 from broker_lite.log.log import Log, LogSettings
 from broker_lite.log.settings import Cleanup
@@ -56,7 +57,7 @@ def open_log(
         cut_damage=cut_damage,
         cleanup=cleanup or Cleanup(),
     )
-    return Log.open(
+    return opening.open_log(
         path,
         disk or RealDisk(),
         settings,
