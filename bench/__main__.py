@@ -67,7 +67,8 @@ def _run(name: str, rounds: int, asked: argparse.Namespace, say: Say) -> None:
         bench = Bench(Path(folder), rounds, asked.quick, asked.ours_only, say)
         chapter.run(bench)
     kind = f"{rounds} round{'s' if rounds > 1 else ''}" + (" of the quick sizes" if asked.quick else "")
-    about = report.About(name, chapter.TITLE, machine(), when, "; ".join(filter(None, [kind, asked.note])))
+    notes = [kind, getattr(chapter, "NOTE", ""), asked.note]
+    about = report.About(name, chapter.TITLE, machine(), when, "; ".join(filter(None, notes)))
     report.save(report.Told(about, bench.figures, list(bench.growths.values())), OUT / f"{name}.json")
 
 
