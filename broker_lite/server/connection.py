@@ -126,10 +126,12 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._patience.stirred = True
         engaged = self._busy or self._choked or self._closing or self._leaving or self._outbox.queue
-        if self._frames and self._gate is None and not engaged:
+        if not engaged:
             frame = self._inbox.only(nbytes)
             if frame is not None and len(frame) <= self._max_frame:
                 self._frames += 1
+                if self._frames == 1:
+                    self._max_frame = self._largest_frame()
                 self._ask_alone(frame)
                 return
         came = self._inbox.arrived(nbytes)
@@ -154,8 +156,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._scope is not None:
             self._scope.cancel()
         self._outbox.clear()
-        self._inbox.drop()
-        self._inbox.done()
+        self._inbox.end()
         self._shared.on_gone(self)
 
     def pause_writing(self) -> None:
@@ -251,6 +252,9 @@ class Connection(asyncio.BufferedProtocol):
                     self._proceed()
             elif answer is not None:
                 self._park(answer)
+                return
+            if self._gate is not None:
+                self._heed(self._gate)
         except Malformed as error:
             self._refuse(str(error))
         except Exception:

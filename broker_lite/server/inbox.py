@@ -20,6 +20,10 @@ _ZEROS = memoryview(bytes(STEP))
 read_size = struct.Struct(">i").unpack_from
 
 
+def _nobody() -> None:
+    pass
+
+
 class Inbox:
     __slots__ = (
         "_asked",
@@ -186,3 +190,10 @@ class Inbox:
         self.backlog = None
         self._let_go()
         self.drop_partial()
+
+    def end(self) -> None:
+        """The connection is gone. Nobody is called any more: whoever made us is let go of at once, where the collector
+        would have to find out that we hold each other."""
+        self.drop()
+        self.done()
+        self._on_room = _nobody

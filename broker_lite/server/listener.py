@@ -15,7 +15,9 @@ import errno
 import socket
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from itertools import count
+from typing import NamedTuple
 
 import anyio
 import anyio.abc
@@ -25,7 +27,7 @@ from broker_lite.clock import Clock
 from broker_lite.errors import StartRefused
 from broker_lite.logs import get_logger
 from broker_lite.server.connection import Connection
-from broker_lite.server.entrance import adopt, arrivals, in_background
+from broker_lite.server.entrance import QuickSocket, adopt, adopt_after_handshake, arrivals
 from broker_lite.server.limits import Budget, Doors, Limits, raise_open_files
 from broker_lite.server.sasl import Answerer, Gate, SaslRules
 from broker_lite.server.shared import Shared
@@ -112,6 +114,13 @@ class _Bell:
             heard.set()
 
 
+class _Door(NamedTuple):
+    listener: ListenerAddress
+    listening: socket.socket
+    name: tuple[str, int] | None
+    """By which all clients reach it; None if it has several."""
+
+
 class _Server:
     def __init__(self, answer: Answerer, limits: Limits, clock: Clock, doors: Doors) -> None:
         self._answer = answer
@@ -141,7 +150,7 @@ class _Server:
                 async with anyio.create_task_group() as doors:
                     doors.start_soon(self._sweep)
                     for address, listening in sockets:
-                        doors.start_soon(self._accept, address, listening, doors)
+                        doors.start_soon(self._accept, _Door(address, listening, _own_name(listening)), doors)
                     await stop.wait()
                     doors.cancel_scope.cancel()
                 for _, listening in sockets:
@@ -154,19 +163,17 @@ class _Server:
                     await self._cut_off()
             requests.cancel_scope.cancel()
 
-    async def _accept(self, listener: ListenerAddress, listening: socket.socket, doors: anyio.abc.TaskGroup) -> None:
+    async def _accept(self, door: _Door, doors: anyio.abc.TaskGroup) -> None:
         while True:
             while self._doors.full:
                 await self._someone_left.next().wait()
-            pause = await self._let_in_for_a_while(listener, listening, doors)
+            pause = await self._let_in_for_a_while(door, doors)
             if pause is Pause.NO_ROOM:
                 await self._clock.wait(self._someone_left.next(), RETRY_ACCEPT_AFTER)
             elif pause is not Pause.FULL:
                 await self._clock.wait(anyio.Event(), pause)
 
-    async def _let_in_for_a_while(
-        self, listener: ListenerAddress, listening: socket.socket, doors: anyio.abc.TaskGroup
-    ) -> Pause | float:
+    async def _let_in_for_a_while(self, door: _Door, doors: anyio.abc.TaskGroup) -> Pause | float:
         """Clients are let in when the loop says that there are some. Returns when nobody may come for now: why, or the
         seconds until somebody may."""
         over = anyio.Event()
@@ -175,24 +182,23 @@ class _Server:
         def come() -> None:
             nonlocal pause
             if pause is None:
-                pause = self._let_in(listener, listening, doors)
+                pause = self._let_in(door, doors)
                 if pause is not None:
                     over.set()
 
-        with arrivals(listening, come):
+        with arrivals(door.listening, come):
             await over.wait()
         assert pause is not None
         return pause
 
-    def _let_in(
-        self, listener: ListenerAddress, listening: socket.socket, doors: anyio.abc.TaskGroup
-    ) -> Pause | float | None:
+    def _let_in(self, door: _Door, doors: anyio.abc.TaskGroup) -> Pause | float | None:
         """Those who stand in the queue, or some of them. None if more may come."""
+        listener = door.listener
         for _ in range(AT_ONCE):
             if self._doors.full:
                 return Pause.FULL
             try:
-                client, address = listening.accept()
+                client, address = door.listening.accept()
             except BlockingIOError:
                 return None
             except OSError as error:
@@ -207,25 +213,39 @@ class _Server:
             if wait > 0:
                 doors.start_soon(self._turn_away, client, peer[0], listener.name, wait)
                 continue
-            connection = self._welcome(client, peer, listener)
+            connection = self._welcome(client, peer, door)
             if connection is None:
                 continue
             if listener.tls is None:  # two turns of the loop; half adopted it would be nobody's
                 self._adopting += 1
-                in_background(self._adopt_at_once(client, connection))
+                adopt(client, connection, partial(self._adopted, client, connection))
             else:  # a handshake takes its time, and the end of the server does not wait for it
                 doors.start_soon(self._adopt, client, connection, listener.tls)
             if self._doors.paced and (wait := self._doors.came(listener.name, self._clock.monotonic())) > 0:
                 return wait
         return None
 
-    async def _adopt_at_once(self, client: socket.socket, connection: Connection) -> None:
+    def _adopted(self, client: socket.socket, connection: Connection, error: OSError | None) -> None:
+        self._adopting -= 1
+        if error is not None:
+            self._not_adopted(client, connection)
+        if not self._adopting:
+            self._look_again()
+
+    async def _adopt(self, client: socket.socket, connection: Connection, tls: Tls) -> None:
+        facts = connection.facts
         try:
-            await self._adopt(client, connection, None)
-        finally:
-            self._adopting -= 1
-            if not self._adopting:
-                self._look_again()
+            await adopt_after_handshake(client, connection, tls)
+        except OSError as error:
+            self._not_adopted(client, connection)
+            if self._shared.complaints.may_log(facts.peer[0]):
+                log.info("connection.refused", peer=peer_name(facts), listener=facts.listener, reason=mistake(error))
+
+    def _not_adopted(self, client: socket.socket, connection: Connection) -> None:
+        """A connection that was made is among `_connections` and says itself when it is gone."""
+        client.close()
+        if connection not in self._connections:
+            self._left(connection.facts)
 
     async def _turn_away(self, client: socket.socket, host: str, listener: str, seconds: float) -> None:
         """He who comes too fast is kept waiting and then turned away, so that he does not come again at once."""
@@ -239,12 +259,14 @@ class _Server:
             self._doors.held -= 1
             client.close()
 
-    def _welcome(self, client: socket.socket, peer: tuple[str, int], listener: ListenerAddress) -> Connection | None:
-        try:
-            local = _address(client.getsockname())
-        except OSError:  # gone while it stood in the queue
-            client.close()
-            return None
+    def _welcome(self, client: socket.socket, peer: tuple[str, int], door: _Door) -> Connection | None:
+        listener, local = door.listener, door.name
+        if local is None:
+            try:
+                local = _address(client.getsockname())
+            except OSError:  # gone while it stood in the queue
+                client.close()
+                return None
         if not self._doors.enter(peer[0]):
             client.close()
             if self._shared.complaints.may_log(peer[0]):
@@ -253,18 +275,6 @@ class _Server:
         facts = ConnectionFacts(id=next(self._ids), listener=listener.name, peer=peer, local=local)
         gate = None if listener.sasl is None else Gate(listener.sasl, self._answer)
         return Connection(self._shared, facts, listener.tls, gate)
-
-    async def _adopt(self, client: socket.socket, connection: Connection, tls: Tls | None) -> None:
-        """A connection that was made is among `_connections` and says itself when it is gone."""
-        facts = connection.facts
-        try:
-            await adopt(client, connection, tls)
-        except OSError as error:
-            client.close()
-            if connection not in self._connections:
-                self._left(facts)
-            if tls is not None and self._shared.complaints.may_log(facts.peer[0]):
-                log.info("connection.refused", peer=peer_name(facts), listener=facts.listener, reason=mistake(error))
 
     def _gone(self, connection: Connection) -> None:
         self._connections.discard(connection)
@@ -349,7 +359,7 @@ def _bind_all(address: ListenerAddress) -> list[socket.socket]:
 
 
 def _open(family: int, where: tuple[str | int, ...]) -> socket.socket:
-    one = socket.socket(family, socket.SOCK_STREAM)
+    one = QuickSocket(family, socket.SOCK_STREAM)
     try:
         one.setblocking(False)
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -364,6 +374,11 @@ def _open(family: int, where: tuple[str | int, ...]) -> socket.socket:
         one.close()
         raise
     return one
+
+
+def _own_name(listening: socket.socket) -> tuple[str, int] | None:
+    name = listening.getsockname()
+    return None if name[0] in ("0.0.0.0", "::") else _address(name)  # nosec B104
 
 
 def _address(name: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Awaitable, Callable
 from enum import Enum
+from logging import DEBUG
 from typing import TYPE_CHECKING
 
 import anyio
@@ -33,7 +34,7 @@ from broker_lite.security.principals import principal
 from broker_lite.security.sasl import AuthenticationFailed, Step
 from broker_lite.shapes import dataclass, field
 from broker_lite.wire.codec import decode, encode_bytes
-from broker_lite.wire.headers import read_request_header, request_is_flexible, response_header, response_is_flexible
+from broker_lite.wire.headers import begin_of_body, response_header
 from broker_lite.wire.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker_lite.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
@@ -50,7 +51,10 @@ _AGAIN_AFTER = 1.0
 _WORKERS = 2
 _ERROR_OF_VERSIONS = slice(8, 10)
 """Where the answer to ApiVersions has its error, in every version: after its size and its number."""
+_FLEXIBLE = 2
+"""The first version of SaslAuthenticate with tagged fields."""
 _read_key = struct.Struct(">hhi").unpack_from
+_size = struct.Struct(">i").pack
 
 Answerer = Callable[[ConnectionFacts, memoryview], Answer | Awaitable[Answer]]
 Refuser = Callable[[ConnectionFacts, memoryview, BrokerError], Answer]
@@ -69,6 +73,8 @@ class SaslRules:
     reauth_ms: int = 0
     failed_delay_ms: int = 100
     workers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_WORKERS))
+    chosen: dict[tuple[int, bytes], tuple[str, bytes]] = field(default_factory=dict)
+    """By the version and the words of a SaslHandshake that was taken: its mechanism and our answer. There are few."""
 
 
 class State(Enum):
@@ -76,6 +82,9 @@ class State(Enum):
     TALKING = "talking"
     RAW = "raw"
     INSIDE = "inside"
+
+
+_TALKING, _RAW, _INSIDE = State.TALKING, State.RAW, State.INSIDE  # as members of the class they take longer to find
 
 
 class Gate:
@@ -122,29 +131,30 @@ class Gate:
 
     @property
     def open_for_ever(self) -> bool:
-        return self.state is State.INSIDE and not self._renewable
+        return self.state is _INSIDE and not self._renewable
 
     def overdue(self, now: float) -> bool:
         return self.state is not State.INSIDE and now - self._since > self._rules.timeout_ms / 1000
 
     def __call__(self, facts: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
-        if self.state is State.INSIDE:
+        state = self.state
+        if state is _INSIDE:
             return self._inside_for_a_time(facts, frame) if self._renewable else self._answer(facts, frame)
         if self.failed is not None:
             raise Malformed("a request after a log-in that was refused")
         self._frames += 1
         if self._frames > MOST_FRAMES:
             raise Malformed(f"more than {MOST_FRAMES} requests before a log-in was complete")
-        if self.state is State.RAW:
+        if state is _RAW:
             return self._raw(facts, frame)
         key, version = self._key(frame)
-        if self.state is State.TALKING:
-            return self._talk(facts, frame, key)
+        if state is _TALKING:
+            return self._talk(facts, frame, key, version)
         if key == API_VERSIONS:
             return self._versions(facts, frame)
         if key != HANDSHAKE:
             raise Malformed(f"a request with API key {key} before a log-in: its security.protocol lacks SASL")
-        return self._shake(facts, frame, version)
+        return self._shake(frame, version)
 
     def _versions(self, facts: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
         """Once, as with Kafka; who was told that he asked in a version which we do not know may ask again."""
@@ -160,7 +170,7 @@ class Gate:
         now = self._rules.clock.monotonic()
         if key == HANDSHAKE and (self._renewed is None or now - self._renewed >= _AGAIN_AFTER):
             self._since, self._frames, self._renewed = now, 1, now
-            return self._shake(facts, frame, version)
+            return self._shake(frame, version)
         if self._expires is not None and now > self._expires:
             raise Malformed("the log-in has expired and was not renewed")
         return self._answer(facts, frame)
@@ -174,66 +184,70 @@ class Gate:
 
     # ------------------------------------------------------------ choosing a mechanism
 
-    def _shake(self, facts: ConnectionFacts, frame: memoryview, version: int) -> Answer:
+    def _shake(self, frame: memoryview, version: int) -> Answer:
         if version not in (0, 1):
             raise Malformed(f"SaslHandshake is served in versions 0 to 1, not {version}")
-        header, pos = read_request_header(frame, request_is_flexible)
-        asked, _ = decode(SaslHandshakeRequest, version, frame, pos, max_elements=16)
-        enabled = self._rules.mechanisms.enabled
-        response = SaslHandshakeResponse(mechanisms=list(enabled))
-        if asked.mechanism in enabled:
-            self.state = State.TALKING if version else State.RAW
-            if self._mechanism not in ("", asked.mechanism):
+        number, pos = begin_of_body(frame, flexible=False)
+        found = self._rules.chosen.get((version, bytes(frame[pos:]))) or self._choose(frame, pos, version)
+        mechanism, body = found
+        if mechanism:
+            self.state = _TALKING if version else _RAW
+            if self._mechanism not in ("", mechanism):
                 self._login = None  # refused when it begins
             else:
-                self._mechanism = asked.mechanism
-                self._login = self._rules.mechanisms.begin(asked.mechanism)
-        else:
+                self._mechanism = mechanism
+                self._login = self._rules.mechanisms.begin(mechanism)
+        return _framed(number, body, flexible=False)
+
+    def _choose(self, frame: memoryview, pos: int, version: int) -> tuple[str, bytes]:
+        """The mechanism that is asked for, or none, and our answer. What will be asked again is kept."""
+        asked, end = decode(SaslHandshakeRequest, version, frame, pos, max_elements=16)
+        enabled = self._rules.mechanisms.enabled
+        response = SaslHandshakeResponse(mechanisms=list(enabled))
+        if asked.mechanism not in enabled:
             response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
             self.failed = f"mechanism {asked.mechanism[:64]!r} is not one of {', '.join(enabled)}"
-        return _framed(HANDSHAKE, version, header.correlation_id, encode_bytes(response, version))
+            return "", encode_bytes(response, version)
+        found = asked.mechanism, encode_bytes(response, version)
+        if end == len(frame):
+            self._rules.chosen[version, bytes(frame[pos:])] = found
+        return found
 
     # ------------------------------------------------------------ logging in
 
-    def _talk(self, facts: ConnectionFacts, frame: memoryview, key: int) -> Answer | Awaitable[Answer]:
+    def _talk(self, facts: ConnectionFacts, frame: memoryview, key: int, version: int) -> Answer | Awaitable[Answer]:
         if key != AUTHENTICATE:
             self.failed = f"a request with API key {key} in the middle of a log-in"
             told = "Unexpected request received during SASL authentication: expected SaslAuthenticate"
             return self._rules.refuse(facts, frame, refusal(ErrorCode.ILLEGAL_SASL_STATE, told))
-        header, pos = read_request_header(frame, request_is_flexible)
-        version = header.api_version
         if not 0 <= version <= 2:
             raise Malformed(f"SaslAuthenticate is served in versions 0 to 2, not {version}")
+        number, pos = begin_of_body(frame, flexible=version >= _FLEXIBLE)
         asked, _ = decode(SaslAuthenticateRequest, version, frame, pos, max_elements=16)
-        return self._authenticate(facts, bytes(asked.auth_bytes), version, header.correlation_id)
-
-    def _authenticate(
-        self, facts: ConnectionFacts, token: bytes, version: int, correlation_id: int
-    ) -> Answer | Awaitable[Answer]:
-        stepped = self._step(facts, token)
+        stepped = self._step(facts, bytes(asked.auth_bytes))
         if isinstance(stepped, Step):
-            return self._stepped(stepped, version, correlation_id)
-        return self._stepped_later(stepped, version, correlation_id)
+            return self._stepped(stepped, version, number)
+        return self._stepped_later(stepped, version, number)
 
-    def _stepped(self, step: Step, version: int, correlation_id: int) -> Answer:
+    def _stepped(self, step: Step, version: int, number: int) -> Answer:
         lifetime = self._lifetime_ms(step) if step.user is not None else 0
         response = SaslAuthenticateResponse(error_message="", auth_bytes=step.token, session_lifetime_ms=lifetime)
-        return _framed(AUTHENTICATE, version, correlation_id, encode_bytes(response, version))
+        return _framed(number, encode_bytes(response, version), flexible=version >= _FLEXIBLE)
 
-    async def _stepped_later(self, waits: Awaitable[Step], version: int, correlation_id: int) -> Answer:
+    async def _stepped_later(self, waits: Awaitable[Step], version: int, number: int) -> Answer:
         try:
-            return self._stepped(await waits, version, correlation_id)
+            return self._stepped(await waits, version, number)
         except AuthenticationFailed as error:
             response = SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
                 error_message=error.told or self._told(),
                 auth_bytes=b"",
             )
-            return _framed(AUTHENTICATE, version, correlation_id, encode_bytes(response, version))
+            return _framed(number, encode_bytes(response, version), flexible=version >= _FLEXIBLE)
 
     def _raw(self, facts: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
         def framed(step: Step) -> Answer:
-            return [struct.pack(">i", len(step.token)) + step.token]
+            return [_size(len(step.token)) + step.token]
 
         async def later(waits: Awaitable[Step]) -> Answer:
             try:
@@ -297,8 +311,10 @@ class Gate:
         self._expires = self._entered + lifetime / 1000 if self._rules.reauth_ms else None
         self._renewable = lifetime > 0
         self._login = None
-        self.state = State.INSIDE
-        log.debug("connection.authenticated", principal=ascii(who), mechanism=self._mechanism, listener=facts.listener)
+        self.state = _INSIDE
+        if log.is_enabled_for(DEBUG):
+            who = ascii(who)
+            log.debug("connection.authenticated", principal=who, mechanism=self._mechanism, listener=facts.listener)
 
     def _lifetime_ms(self, step: Step) -> int:
         """How long the log-in is good for, as the client is told; 0 is for ever."""
@@ -313,6 +329,6 @@ class Gate:
         return f"Authentication failed during {again} due to invalid credentials with SASL mechanism {self._mechanism}"
 
 
-def _framed(key: int, version: int, correlation_id: int, body: bytes) -> Answer:
-    head = response_header(correlation_id, flexible=response_is_flexible(key, version))
-    return [struct.pack(">i", len(head) + len(body)) + head + body]
+def _framed(number: int, body: bytes, *, flexible: bool) -> Answer:
+    head = response_header(number, flexible=flexible)
+    return [_size(len(head) + len(body)) + head + body]

@@ -51,6 +51,18 @@ def read_request_header(buf: memoryview, flexible_of: Callable[[int, int], bool]
     return RequestHeader(api_key, api_version, correlation_id, client_id), pos
 
 
+def begin_of_body(buf: memoryview, *, flexible: bool) -> tuple[int, int]:
+    """The number of a request of which the rest of the header is known or of no matter, and where its body starts."""
+    try:
+        _, _, correlation_id, length = _request(buf)
+        pos = 10 + length if length > 0 else 10
+        if pos > len(buf):
+            raise Malformed(f"the client's name claims {length} bytes with {len(buf) - 10} left")
+        return correlation_id, skip_tags(buf, pos + 1, buf[pos]) if flexible else pos
+    except (struct.error, IndexError):
+        raise Malformed(f"a request header is cut short at {len(buf)} bytes") from None
+
+
 def request_header(header: RequestHeader, *, flexible: bool) -> bytes:
     """What a client puts before its request."""
     name = b"" if header.client_id is None else header.client_id.encode()

@@ -110,6 +110,7 @@ def test_a_first_message_that_is_refused(first: str, why: str) -> None:
         ({"c": "=bad"}, "base64"),
         ({"p": b64encode(b"short").decode()}, "proof of 5 bytes"),
         ({"p": b64encode(bytes(32)).decode()}, "wrong user name or password"),
+        ({"p": "AAAA,p=AAAA"}, "cannot be read"),
     ],
 )
 def test_a_final_message_that_is_refused(other: dict[str, str], why: str) -> None:
@@ -127,6 +128,19 @@ def test_a_client_that_could_bind_channels_but_sees_that_we_do_not_is_welcome() 
     said = talk.respond(b"y,,n=user,r=fyko").token.decode()
     header = b64encode(b"y,,").decode()
     assert talk.respond(final("n=user,r=fyko", said, "pencil", c=header).encode()).user == "user"
+
+
+@pytest.mark.parametrize("mechanism", ScramMechanism)
+def test_the_signature_is_the_hmac_of_all_that_was_said(mechanism: ScramMechanism) -> None:
+    kept = new_credential(mechanism, "pencil")
+    talk = server(mechanism, user=kept)
+    bare = "n=user,r=fyko"
+    said = talk.respond(f"n,,{bare}".encode()).token.decode()
+    last = final(bare, said, "pencil", mechanism)
+    whole = f"{bare},{said},{last.rpartition(',p=')[0]}".encode()
+    assert talk.respond(last.encode()).token == b"v=" + b64encode(
+        hmac.digest(kept.server_key, whole, mechanism.hash_name)
+    )
 
 
 def test_a_password_in_the_clear_is_checked_against_what_was_kept() -> None:

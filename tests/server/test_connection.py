@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import random
 import socket
@@ -20,8 +21,10 @@ from broker_lite.errors import Malformed
 from broker_lite.log.disk import Disk, RealDisk
 from broker_lite.log.memory_disk import MemoryDisk
 from broker_lite.log.slice import FileSlice
+from broker_lite.server.connection import Connection
 from broker_lite.server.limits import Limits
 from tests.server.conftest import PATIENCE, Client, Server, echo, framed
+from tests.support.waiting import until
 
 Run = Callable[..., Server]
 MIB = 1 << 20
@@ -181,6 +184,25 @@ def test_a_disconnect_cancels_the_request_that_waits(run: Run) -> None:
     assert parking.started.acquire(timeout=PATIENCE)
     client.close()
     assert parking.cancelled.wait(PATIENCE)
+
+
+def test_who_is_gone_is_forgotten_without_the_collector(run: Run) -> None:
+    server = run()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            client = Client(server.port)
+            client.ask(b"one")
+            assert client.hear() == b"one"
+            client.close()
+        until(lambda: not _connections(), within=PATIENCE, what="nobody left")
+    finally:
+        gc.enable()
+
+
+def _connections() -> list[Connection]:
+    return [one for one in gc.get_objects() if type(one) is Connection]
 
 
 def test_a_reset_cancels_the_request_that_waits(run: Run) -> None:

@@ -122,6 +122,19 @@ def test_who_does_not_exist_hears_what_a_wrong_password_hears(run: Run) -> None:
     assert told == {"Authentication failed: Invalid username or password"}
 
 
+def test_only_handshakes_that_everybody_sends_are_remembered(run: Run) -> None:
+    """There is no end of those with something behind them, and each of them is taken."""
+    sasl = rules()
+    server = run(listeners=[ListenerAddress("SASL_PLAINTEXT", "127.0.0.1", 0, sasl=sasl)])
+    for rest in (b"", b"", b"something", b"something else"):
+        client = server.client()
+        client.ask(frame(SaslHandshakeRequest(mechanism="PLAIN"), 1) + rest)
+        assert decode(SaslHandshakeResponse, 1, memoryview(client.hear()), 4)[0].error_code == 0
+        assert show(client, b"\0alice\0secret").error_code == 0
+    shake(server.client(), "unknown")
+    assert len(sasl.chosen) == 1
+
+
 class Watched(ManualClock):
     """Notes how long somebody wants to wait, and lets him."""
 
