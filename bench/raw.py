@@ -26,9 +26,9 @@ def frame(key: int, version: int, body: bytes) -> bytes:
     return struct.pack(">i", len(head) + len(body)) + head + body
 
 
-def produce_frame(topic: str, value: bytes, *, partition: int = 0) -> bytes:
-    """Produce v7, acks=all, one record."""
-    batch = build_batch([NewRecord(None, value)], timestamp=int(time.time() * 1000))
+def produce_frame(topic: str, value: bytes, *, partition: int = 0, records: int = 1) -> bytes:
+    """Produce v7, acks=all, one batch."""
+    batch = build_batch([NewRecord(None, value)] * records, timestamp=int(time.time() * 1000))
     data = struct.pack(">ii", partition, len(batch)) + batch
     return frame(PRODUCE, 7, struct.pack(">hhii", -1, -1, 10_000, 1) + string(topic) + struct.pack(">i", 1) + data)
 

@@ -58,22 +58,37 @@ def wake_coordinator(bootstrap: str) -> None:
 
 
 def hammer(bootstrap: str, requests: Sequence[bytes], error_in: Callable[[bytes], int], seconds: float) -> Small:
-    """One connection for each request, which is sent again as soon as it was answered."""
-    selector = selectors.DefaultSelector()
-    opened = [Connection(bootstrap) for _ in requests]
-    sizes = {}
-    for connection, request in zip(opened, requests):
-        answer = _first_answer(connection, request, error_in)
-        sizes[connection] = len(answer) + 4
-        connection.socket.setblocking(False)
-        selector.register(connection.socket, selectors.EVENT_READ, connection)
-    asked = dict(zip(opened, requests))
-    warm = _spin(selector, asked, sizes, seconds / 5)
-    waits = _spin(selector, asked, sizes, seconds)
-    for connection in opened:
-        connection.socket.close()
+    with Hammer(bootstrap, requests, error_in) as many:
+        warm = many.hit(seconds / 5)
+        waits = many.hit(seconds)
     cuts = statistics.quantiles(waits, n=100)
     return Small(len(waits) / seconds, cuts[49] * 1000, cuts[98] * 1000, len(warm) + len(waits))
+
+
+class Hammer:
+    """One connection for each request, which is sent again as soon as it was answered."""
+
+    def __init__(self, bootstrap: str, requests: Sequence[bytes], error_in: Callable[[bytes], int]) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._asked: dict[Connection, bytes] = {}
+        self._sizes: dict[Connection, int] = {}
+        for request in requests:
+            connection = Connection(bootstrap)
+            self._asked[connection] = request
+            self._sizes[connection] = len(_first_answer(connection, request, error_in)) + 4
+            connection.socket.setblocking(False)
+            self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+
+    def __enter__(self) -> Hammer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._asked:
+            connection.socket.close()
+
+    def hit(self, seconds: float) -> list[float]:
+        """For that long; how long each answer took."""
+        return _spin(self._selector, self._asked, self._sizes, seconds)
 
 
 def _first_answer(connection: Connection, request: bytes, error_in: Callable[[bytes], int]) -> bytes:

@@ -14,7 +14,10 @@ import socket
 import statistics
 import time
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 
@@ -22,8 +25,8 @@ from bench import tools
 from bench.chapter import Bench, Broker
 from bench.measures import OURS, Measure, cost_of
 from bench.peer import ApacheKafka, BrokerLite, cpu_seconds, free_port
-from bench.raw import Connection, create_topic, frame, string
-from bench.small import small_produces
+from bench.raw import Connection, create_topic, frame, produce_error, produce_frame, string
+from bench.small import Hammer
 from broker_lite.cli import certs
 from broker_lite.client.admin import set_password
 from broker_lite.client.client import Client
@@ -33,10 +36,13 @@ WRITTEN = Measure("produce over TLS", "records/s", 0.8)
 READ = Measure("consume over TLS", "records/s", 0.8)
 LOGINS = Measure("SCRAM-SHA-256 log-ins, 8 at a time", "log-ins/s", 1.0)
 ACLS = Measure("produce throughput that 100 ACLs cost", "%", less_is_better=True, limit=5.0)
+ACLS_COST = Measure("processor time that 100 ACLs add to that", "%", less_is_better=True)
 ACLS_SMALL = Measure("processor time that 100 ACLs add to a small produce", "%", less_is_better=True)
 
 RULES = 100
 AT_A_TIME = 8
+TURN = 0.15
+"""Seconds with and without ACLs by turns."""
 USER, PASSWORD = "bench", "pencil"
 HANDSHAKE, AUTHENTICATE = 17, 36
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -251,8 +257,7 @@ def _spin(scram: Scram, seconds: float) -> tuple[int, float]:
 
 
 def _acls(bench: Bench) -> None:
-    """Two of ours side by side, one with rules, in turn: a noisy machine is fair to both."""
-    records, turns = (100_000, 2) if bench.quick else (1_000_000, 6)
+    """Two of ours side by side, one with rules."""
     open_, ruled = BrokerLite(bench.folder / "open"), BrokerLite(bench.folder / "ruled")
     # The rules are made while everybody is a super user; from the second start on they hold.
     ruled.arguments = ("--set", f"authorizer.class.name={AUTHORIZER}", "--set", "super.users=User:ANONYMOUS")
@@ -266,25 +271,65 @@ def _acls(bench: Bench) -> None:
     ruled.start()
     try:
         create_topic(open_.bootstrap, "ruled", 4)
-        rates: dict[str, list[float]] = {"open": [], "ruled": []}
-        costs: dict[str, list[float]] = {"open": [], "ruled": []}
-        for turn in range(turns + 1):
-            pair = [("open", open_), ("ruled", ruled)]
-            for name, broker in pair if turn % 2 else reversed(pair):
-                rate = tools.produce(broker.bootstrap, "ruled", records // (10 if not turn else 1))
-                before = cpu_seconds(broker.pid)
-                hit = small_produces(broker.bootstrap, 1.0 if bench.quick else 3.0)
-                if turn:  # the first is for warming up
-                    rates[name].append(rate)
-                    costs[name].append((cpu_seconds(broker.pid) - before) / hit.asked)
+        create_topic(open_.bootstrap, "small", 1)
+        batches = [produce_frame("ruled", b"x" * 150, partition=number, records=100) for number in range(4)]
+        slow = _side_by_side(bench, open_, ruled, batches, "ruled")
+        small = _side_by_side(bench, open_, ruled, [produce_frame("small", b"x" * 200)] * 16, "small")
     finally:
         open_.stop()
         ruled.stop()
-    lost = 1 - statistics.median(rates["ruled"]) / statistics.median(rates["open"])
-    added = statistics.median(costs["ruled"]) / statistics.median(costs["open"]) - 1
-    bench.note(ACLS, OURS, lost * 100)
-    bench.note(ACLS_SMALL, OURS, added * 100)
-    bench.say(f"ACLs cost {lost:.1%} of the throughput, {added:.1%} of the processor for small requests")
+    for measure, figure in ((ACLS, slow.lost), (ACLS_COST, slow.added), (ACLS_SMALL, small.added)):
+        bench.note(measure, OURS, figure * 100)
+    bench.say(
+        f"ACLs cost {slow.lost:.1%} of the throughput and {slow.added:.1%} of the processor, {small.added:.1%} of it"
+        " for small requests"
+    )
+
+
+class _Compared(NamedTuple):
+    lost: float
+    """Of the throughput."""
+    added: float
+    """Of processor time for a request."""
+
+
+def _side_by_side(
+    bench: Bench, open_: BrokerLite, ruled: BrokerLite, requests: Sequence[bytes], topic: str
+) -> _Compared:
+    """Many short turns, of which two neighbours are compared at a time, and then the middle of all comparisons: what
+    else runs on the machine, and how fast its cores are just now, is the same for both."""
+    error_in = partial(produce_error, topic)
+    with Hammer(open_.bootstrap, requests, error_in) as without, Hammer(ruled.bootstrap, requests, error_in) as with_:
+        pair = [(without, open_.pid, Turns()), (with_, ruled.pid, Turns())]
+        for many, *_ in pair:
+            many.hit(1.0)
+        for turn in range(40 if bench.quick else 200):
+            for many, pid, turns in pair if turn % 2 else reversed(pair):
+                turns.add(many, pid)
+    before, after = pair[0][2], pair[1][2]
+    lost = 1 - statistics.median(ruled / free for ruled, free in zip(after.rates, before.rates))
+    return _Compared(lost, after.cost / before.cost - 1)
+
+
+class Turns:
+    """What one broker did in its turns."""
+
+    def __init__(self) -> None:
+        self.rates: list[float] = []
+        self._asked = 0
+        self._used = 0.0
+
+    def add(self, many: Hammer, pid: int) -> None:
+        used, begin = cpu_seconds(pid), time.monotonic()
+        asked = len(many.hit(TURN))
+        self.rates.append(asked / (time.monotonic() - begin))
+        self._used += cpu_seconds(pid) - used
+        self._asked += asked
+
+    @property
+    def cost(self) -> float:
+        """Seconds of processor for a request."""
+        return self._used / self._asked
 
 
 async def _add_rules(bootstrap: str) -> None:
