@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 import anyio
@@ -21,6 +22,12 @@ class Clock(Protocol):
     async def wait(self, event: anyio.Event, within: float) -> None:
         """Return when `event` is set or `within` seconds are over, whichever comes first."""
         ...
+
+
+def alarm(seconds: float) -> Callable[[], bool]:
+    """Whether so many seconds have passed from now: for work in a thread, whose time is always real."""
+    over = time.monotonic() + seconds
+    return lambda: time.monotonic() > over
 
 
 class SystemClock:

@@ -18,12 +18,14 @@ its connection takes no further request before this one is answered.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import struct
+from collections.abc import Awaitable, Callable
 
 import anyio
 import anyio.to_thread
 
 from broker_lite.apis.registry import NO_REPLY, Context, NoReply, serves
+from broker_lite.clock import Clock, alarm
 from broker_lite.errors import (
     BrokerError,
     ErrorCode,
@@ -37,9 +39,11 @@ from broker_lite.errors import (
 from broker_lite.ids import INTERNAL_TOPICS, Offset, TopicId
 from broker_lite.partition.answers import Appended
 from broker_lite.partition.partition import Partition
-from broker_lite.records.batch import CODEC_MASK, HEADER_SIZE, MAGIC, TRANSACTIONAL
+from broker_lite.records.batch import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, MAGIC, TRANSACTIONAL
 from broker_lite.records.check import AppendRules, BadRecords, Checked
+from broker_lite.records.compression import Codec
 from broker_lite.records.legacy import MAGIC_AT
+from broker_lite.records.patience import go_on, unless
 from broker_lite.records.upconvert import check_any
 from broker_lite.shapes import quick
 from broker_lite.wire.messages.k00_produce import (
@@ -59,14 +63,18 @@ ADMIN_CLIENT = "__admin_client"
 
 _ATTRIBUTES = 22
 """Of a batch: the byte with the bits that matter."""
+_peek = struct.Struct(">16xb4xh12xq14xi").unpack_from
+"""Of a batch: magic, attributes, highest timestamp and count."""
 _OLD_ATTRIBUTES = 17
 """Of a message of magic 0 or 1."""
 _PRODUCER = slice(43, 53)
 """Its producer's id and epoch."""
 
 _LARGE = 16 << 10
-_LARGE_COMPRESSED = 1 << 10
-"""Bytes from which on a check that reads every record is worth a thread."""
+_LARGE_COMPRESSED = 256
+_MANY = 500
+"""Bytes and records from which on a check that reads every record is worth a thread. Zstd makes 32 MiB of a kilobyte
+and always is, gzip 200 KB of 256 bytes."""
 _LONGEST_CHECK = 30.0
 """Seconds after which whoever sent such a batch is told that it took too long."""
 
@@ -158,11 +166,7 @@ def _append(
             raise InvalidRequiredAcks(f"acks must be -1, 0 or 1, not {req.acks}")
         if partition.tp.topic in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
             raise InvalidTopic(f"{partition.tp.topic} is internal, clients cannot write to it")
-        if (
-            (ctx.version < _FIRST_WITH_BATCHES or partition.settings.rules.may_be_slow)
-            and data.records is not None
-            and _is_large(data.records)
-        ):
+        if data.records is not None and _takes_long(data.records, partition.settings.rules, broker.clock):
             answer = PartitionProduceResponse(index=data.index, base_offset=-1)
             later.append((answer, partition, data.records))
             return answer
@@ -236,12 +240,25 @@ def _append_checked(
     _tell(ctx, answer, partition, appended, waiting)
 
 
-def _is_large(records: memoryview) -> bool:
+def _takes_long(records: memoryview, rules: AppendRules, clock: Clock) -> bool:
+    """Whether every record will be read, and there may be many of them."""
     size = len(records)
-    if size <= _LARGE_COMPRESSED:
+    if size < HEADER_SIZE:
         return False
-    old = records[MAGIC_AT] < MAGIC
-    return size > _LARGE or records[_OLD_ATTRIBUTES if old else _ATTRIBUTES] & CODEC_MASK != 0
+    magic, attributes, newest, count = _peek(records)
+    if magic < MAGIC:
+        codec, count = records[_OLD_ATTRIBUTES] & CODEC_MASK, 0
+    elif (
+        rules.may_be_slow
+        or attributes & LOG_APPEND_TIME
+        or (newest - clock.now_ms() > rules.after_max_ms and not rules.log_append_time)
+    ):
+        codec = attributes & CODEC_MASK
+    else:
+        return False
+    if not codec:
+        return size > _LARGE
+    return size > _LARGE_COMPRESSED or codec == Codec.ZSTD or count > _MANY
 
 
 async def _append_later(
@@ -253,8 +270,9 @@ async def _append_later(
         work = [(records, partition.settings.rules) for _, partition, records in later]
         checks: list[Checked | BrokerError | None] = [_too_long() for _ in work]
         with anyio.move_on_after(_LONGEST_CHECK):
+            late = alarm(_LONGEST_CHECK)
             checks = await anyio.to_thread.run_sync(
-                _check_all, work, ctx.version, now_ms, limiter=ctx.broker.inflating, abandon_on_cancel=True
+                _check_all, work, ctx.version, now_ms, late, limiter=ctx.broker.inflating, abandon_on_cancel=True
             )
         for (answer, partition, _), checked in zip(later, checks, strict=True):
             try:
@@ -279,15 +297,18 @@ def _too_long() -> BrokerError:
 
 
 def _check_all(
-    work: list[tuple[memoryview, AppendRules]], version: int, now_ms: int
+    work: list[tuple[memoryview, AppendRules]], version: int, now_ms: int, late: Callable[[], bool]
 ) -> list[Checked | BrokerError | None]:
-    """In a thread: the rules and the bytes are all that is looked at."""
+    """In a thread: the rules and the bytes are all that is looked at. It ends by itself soon after it is late, for
+    then nobody waits for it and others get its place."""
     results: list[Checked | BrokerError | None] = []
-    for records, rules in work:
-        try:
-            results.append(check_any(records, api_version=version, rules=rules, now_ms=now_ms))
-        except BrokerError as error:
-            results.append(error)
+    with unless(late):
+        for records, rules in work:
+            try:
+                go_on()
+                results.append(check_any(records, api_version=version, rules=rules, now_ms=now_ms))
+            except BrokerError as error:
+                results.append(error)
     return results
 
 

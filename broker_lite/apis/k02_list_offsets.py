@@ -17,10 +17,16 @@ Not done
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Coroutine
+
+import anyio.to_thread
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.clock import alarm
 from broker_lite.errors import BrokerError, InvalidRequest, UnsupportedVersion
+from broker_lite.partition.lookup import Found, Opened, Question, Unopened, by_max_time, by_time, first_in
 from broker_lite.partition.partition import Partition
+from broker_lite.records.patience import unless
 from broker_lite.wire.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -44,28 +50,40 @@ _SPECIAL_SINCE = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _READ_COMMITTED = 1
+_LONGEST = 10.0
+"""Seconds after which a batch that takes long is given up, as one that cannot be opened."""
+
+_Later = tuple[ListOffsetsPartitionResponse, Partition, int, Opened, Question]
 
 
 @serves(ListOffsetsRequest, versions="0-11")
-def list_offsets(ctx: Context, req: ListOffsetsRequest) -> ListOffsetsResponse:
+def list_offsets(
+    ctx: Context, req: ListOffsetsRequest
+) -> ListOffsetsResponse | Coroutine[object, object, ListOffsetsResponse]:
     times_asked = Counter((topic.name, asked.partition_index) for topic in req.topics for asked in topic.partitions)
     committed = req.isolation_level == _READ_COMMITTED
-    return ListOffsetsResponse(
+    later: list[_Later] = []
+
+    def answer(topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        return _answer(ctx, topic, asked, committed, later, twice=times_asked[topic, asked.partition_index] > 1)
+
+    response = ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _answer(ctx, topic.name, asked, committed, twice=times_asked[topic.name, asked.partition_index] > 1)
+                    answer(topic.name, asked)
                     for asked in {asked.partition_index: asked for asked in topic.partitions}.values()
                 ],
             )
             for topic in req.topics
         ]
     )
+    return _answer_later(ctx, response, committed, later) if later else response
 
 
 def _answer(
-    ctx: Context, topic: str, asked: ListOffsetsPartition, committed: bool, *, twice: bool
+    ctx: Context, topic: str, asked: ListOffsetsPartition, committed: bool, later: list[_Later], *, twice: bool
 ) -> ListOffsetsPartitionResponse:
     answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
@@ -78,13 +96,48 @@ def _answer(
         if ctx.version == 0:
             answer.old_style_offsets = _segment_starts(partition, asked.timestamp, asked.max_num_offsets)
         else:
-            answer.offset, answer.timestamp, answer.leader_epoch = _find(partition, asked.timestamp, committed)
+            opened = Opened()
+            try:
+                _fill(answer, _find(partition, asked.timestamp, committed, opened))
+            except Unopened as missing:
+                later.append((answer, partition, asked.timestamp, opened, missing.question))
     except BrokerError as error:
         answer.error_code = error.code
     return answer
 
 
-def _find(partition: Partition, timestamp: int, committed: bool) -> tuple[int, int, int]:
+async def _answer_later(
+    ctx: Context, response: ListOffsetsResponse, committed: bool, later: list[_Later]
+) -> ListOffsetsResponse:
+    """Batches that take long are opened in a thread, one after the other; then we look again, for meanwhile the log may
+    have lost what we were about to look at."""
+    for answer, partition, timestamp, opened, missing in later:
+        question: Question | None = missing
+        while question is not None:
+            late = alarm(_LONGEST)
+            found = await anyio.to_thread.run_sync(_open, question, late, limiter=ctx.broker.inflating)
+            opened.learn(question, found)
+            try:
+                _fill(answer, _find(partition, timestamp, committed, opened))
+                question = None
+            except Unopened as next_one:
+                question = next_one.question
+            except BrokerError as error:
+                answer.error_code = error.code
+                question = None
+    return response
+
+
+def _open(question: Question, late: Callable[[], bool]) -> Found | None:
+    with unless(late):
+        return first_in(*question)
+
+
+def _fill(answer: ListOffsetsPartitionResponse, found: tuple[int, int, int]) -> None:
+    answer.offset, answer.timestamp, answer.leader_epoch = found
+
+
+def _find(partition: Partition, timestamp: int, committed: bool, opened: Opened) -> tuple[int, int, int]:
     """Offset, timestamp, leader epoch."""
     offsets = partition.offsets
     if timestamp == LATEST:
@@ -94,9 +147,9 @@ def _find(partition: Partition, timestamp: int, committed: bool) -> tuple[int, i
     if timestamp in (LATEST_REMOTE, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
     if timestamp == MAX_TIMESTAMP:
-        found = partition.max_timestamp_offset()
+        found = by_max_time(partition.log, offsets.high, opened)
     else:
-        found = partition.offset_by_time(timestamp, committed=committed)
+        found = by_time(partition.log, timestamp, offsets.stable if committed else offsets.high, opened)
     return (-1, -1, -1) if found is None else found
 
 

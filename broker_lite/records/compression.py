@@ -9,7 +9,7 @@
 `inflate` never holds more than `max_bytes` of output (and a piece): what a frame says about its own size is
 not believed, because forty bytes can claim four gigabytes.  A batch that would grow beyond is MessageTooLarge;
 bytes that are not what the codec says are InvalidRecord.  Kafka answers UNKNOWN_SERVER_ERROR to those, which
-tells a client nothing.
+tells a client nothing.  Between two pieces it looks whether its time is over (`patience.py`).
 
 The libraries are imported at the first use: a broker that nobody sends zstd to never loads it.
 """
@@ -20,7 +20,10 @@ import zlib
 from enum import IntEnum
 
 from broker_lite.errors import InvalidRecord, MessageTooLarge
+from broker_lite.records.patience import go_on
 
+_FEED = 1 << 16
+_GZIP_PIECE = 1 << 20
 _PIECE = 1 << 18
 """Output is asked for in pieces of at least this size, so that a small batch costs a small buffer."""
 
@@ -104,25 +107,33 @@ def _broken(codec: Codec, why: object) -> InvalidRecord:
 
 
 def _inflate_gzip(data: bytes | bytearray | memoryview, max_bytes: int) -> bytes:
+    """In pieces of the input, too: the library copies what it did not use of one, for each of its members."""
+    view = memoryview(data)
     out: list[bytes] = []
     left = max_bytes
-    rest: bytes | bytearray | memoryview = data
+    pos = 0
+    member = zlib.decompressobj(31)
     while True:
-        member = zlib.decompressobj(31)
+        go_on()
+        fresh = view[pos : pos + _FEED]
         try:
-            piece = member.decompress(rest, left + 1)
+            piece = member.decompress(fresh, min(_GZIP_PIECE, left + 1))
         except zlib.error as error:
             raise _broken(Codec.GZIP, error) from None
+        used = len(fresh) - len(member.unused_data if member.eof else member.unconsumed_tail)
+        pos += used
         left -= len(piece)
         if left < 0:
             raise _too_large(Codec.GZIP, max_bytes)
-        if not member.eof:
+        if piece:
+            out.append(piece)
+        if member.eof:
+            # Java stops without a word at a tail that is no further member; so do we.
+            if bytes(view[pos : pos + 2]) != b"\x1f\x8b":
+                return out[0] if len(out) == 1 else b"".join(out)
+            member = zlib.decompressobj(31)
+        elif not used and not piece:
             raise _broken(Codec.GZIP, "its end is missing")
-        out.append(piece)
-        rest = member.unused_data
-        # Java stops without a word at a tail that is no further member; so do we.
-        if rest[:2] != b"\x1f\x8b":
-            return out[0] if len(out) == 1 else b"".join(out)
 
 
 def _inflate_snappy(data: memoryview, max_bytes: int) -> bytes:
@@ -149,6 +160,7 @@ def _inflate_snappy_block(block: memoryview, left: int, max_bytes: int) -> bytes
     """The block's first varint is its inflated size, and the library allocates what it says."""
     import snappy
 
+    go_on()
     declared = shift = 0
     for byte in block[:5]:
         declared |= (byte & 0x7F) << shift
@@ -189,6 +201,7 @@ def _inflate_lz4(data: bytes | bytearray | memoryview, max_bytes: int) -> bytes:
     piece_size = max(_PIECE, 4 * len(data))
     try:
         while not frame.eof:
+            go_on()
             piece = frame.decompress(fresh, max_length=min(piece_size, left + 1))
             fresh = b""
             left -= len(piece)
@@ -212,6 +225,7 @@ def _inflate_zstd(data: bytes | bytearray | memoryview, max_bytes: int) -> bytes
     piece_size = max(_PIECE, 4 * len(data))
     try:
         while piece := reader.read(min(piece_size, left + 1)):
+            go_on()
             left -= len(piece)
             if left < 0:
                 raise _too_large(Codec.ZSTD, max_bytes)

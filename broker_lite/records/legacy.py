@@ -25,6 +25,7 @@ from broker_lite.records.batch import CODEC_MASK, LOG_APPEND_TIME, LOG_OVERHEAD,
 from broker_lite.records.build import assemble
 from broker_lite.records.compression import Codec, deflate, inflate
 from broker_lite.records.lz4_header import with_right_checksum, with_wrong_checksum
+from broker_lite.records.patience import go_on
 from broker_lite.records.record import MAX_INFLATED, write_record
 
 MAX_DELTA = 2**31 - 1
@@ -35,6 +36,8 @@ _CRC_FROM = 16
 _HEAD = struct.Struct(">qiIbb")
 _TIMESTAMP = struct.Struct(">q")
 _LENGTH = struct.Struct(">i")
+_OFTEN = 1 << 17
+"""Bytes of messages from one look at the clock to the next."""
 _SMALLEST = {0: 14, 1: 22}
 """What the size field says of a message without key and value."""
 _BODY_AT = {0: _HEAD.size, 1: _HEAD.size + _TIMESTAMP.size}
@@ -79,8 +82,11 @@ def is_message_set(records: bytes | bytearray | memoryview | None) -> bool:
 def messages_of(data: bytes | bytearray | memoryview) -> Iterator[Message]:
     """The entries of a set, wrappers unopened. CorruptMessage where none can start or one is not what was written."""
     view = memoryview(data)
-    pos, end = 0, len(view)
+    pos, end, asked = 0, len(view), 0
     while end - pos > MAGIC_AT:
+        if pos - asked > _OFTEN:
+            go_on()
+            asked = pos
         size = int.from_bytes(view[pos + 8 : pos + 12], "big", signed=True)
         magic = view[pos + MAGIC_AT]
         if magic not in _SMALLEST or size < _SMALLEST[magic]:

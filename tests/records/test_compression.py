@@ -8,6 +8,7 @@ import os
 import struct
 import subprocess
 import sys
+import time
 import tracemalloc
 
 import lz4.frame
@@ -17,6 +18,7 @@ import zstandard
 
 from broker_lite.errors import BrokerError, InvalidRecord, MessageTooLarge
 from broker_lite.records.compression import Codec, deflate, inflate
+from broker_lite.records.patience import TookTooLong, unless
 
 COMPRESSED = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 SAMPLES = [b"", b"a", b"hello " * 20_000, bytes(200_000), os.urandom(70_000)]
@@ -114,6 +116,38 @@ def test_gzip_members_and_zstd_frames_may_follow_one_another() -> None:
         inflate(Codec.GZIP, gzip.compress(b"a" * 10) + gzip.compress(b"b" * 10), 19)
     one = zstandard.ZstdCompressor().compress(b"a" * 10)
     assert inflate(Codec.ZSTD, one + one, 20) == b"a" * 20
+
+
+def test_a_great_many_empty_gzip_members_take_no_longer_than_their_bytes() -> None:
+    """The library copies all that comes after a member: 52,000 times a megabyte."""
+    members = gzip.compress(b"") * 52_000
+    begin = time.thread_time()
+    assert inflate(Codec.GZIP, members, 100) == b""
+    assert time.thread_time() - begin < 4
+
+
+@pytest.mark.parametrize("size", [1, 65_535, 65_536, 65_537, 1 << 20, (1 << 20) + 1, 3_000_000])
+def test_gzip_of_any_size_in_and_out_is_read_whole(size: int) -> None:
+    for sample in (os.urandom(size), bytes(size)):
+        whole = gzip.compress(sample)
+        assert inflate(Codec.GZIP, whole + whole + b"tail", 2 * size) == sample * 2
+        with pytest.raises(MessageTooLarge):
+            inflate(Codec.GZIP, whole, size - 1)
+        with pytest.raises(InvalidRecord, match="its end is missing"):
+            inflate(Codec.GZIP, whole[:-1], size)
+
+
+@pytest.mark.parametrize(
+    ("codec", "block"),
+    [
+        *((codec, deflate(codec, bytes(1 << 22))) for codec in COMPRESSED),
+        (Codec.SNAPPY, snappy.compress(bytes(1 << 22))),
+    ],
+)
+def test_whoever_inflates_stops_when_his_time_is_over(codec: Codec, block: bytes) -> None:
+    with unless(lambda: True), pytest.raises(TookTooLong):
+        inflate(codec, block, 1 << 23)
+    assert len(inflate(codec, block, 1 << 23)) == 1 << 22
 
 
 def test_zstd_of_unknown_size_is_read_as_streams_write_it() -> None:

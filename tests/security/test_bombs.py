@@ -5,18 +5,31 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
+import snappy
 
 from bench.raw import Connection, frame, string
-from broker_lite.apis import k00_produce
+from broker_lite.apis import k00_produce, k02_list_offsets
+from broker_lite.apis.k02_list_offsets import MAX_TIMESTAMP
 from broker_lite.broker.broker import INFLATING
 from broker_lite.config.start import TopicAtStart
 from broker_lite.errors import ErrorCode
-from broker_lite.records.build import NewRecord, build_batch
-from broker_lite.records.compression import Codec
+from broker_lite.records.build import NewRecord, assemble, build_batch
+from broker_lite.records.compression import Codec, deflate
+from broker_lite.records.patience import TookTooLong
+from broker_lite.wire.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from tests.support.broker import BrokerProcess
 from tests.support.talk import Talk, talking
 
@@ -63,6 +76,110 @@ async def test_a_check_that_takes_too_long_is_answered(tmp_path: Path, monkeypat
         over.set()
         assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
         assert (await talk.fetch("t", 0)).responses[0].partitions[0].high_watermark == 0, "nothing was written"
+
+
+MANY = 500_000
+MANY_SMALL = b"\x0c\0\0\0\1\1\0" * MANY
+"""Records without anything, all with the time and the place of the first: some kilobytes when they come."""
+
+
+@dataclass
+class Longest:
+    seconds: float = 0.0
+
+
+@asynccontextmanager
+async def longest_turn() -> AsyncIterator[Longest]:
+    """What the loop had to do at most from one turn to the next, by the time of its own thread."""
+    longest, over = Longest(), anyio.Event()
+
+    async def turn() -> None:
+        while not over.is_set():
+            begin = time.thread_time()
+            await anyio.lowlevel.checkpoint()
+            longest.seconds = max(longest.seconds, time.thread_time() - begin)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(turn)
+        await anyio.lowlevel.checkpoint()
+        yield longest
+        over.set()
+
+
+def crowd(codec: Codec, now: int, *, raw_block: bool = False) -> bytes:
+    """A batch that says it ends an hour from now, of records that are all from now: who asks for the last hour has to
+    look through all of them."""
+    payload = bytes(snappy.compress(MANY_SMALL)) if raw_block else deflate(codec, MANY_SMALL)
+    return bytes(
+        assemble(
+            payload,
+            base_offset=0,
+            leader_epoch=-1,
+            attributes=codec,
+            last_offset_delta=MANY - 1,
+            base_timestamp=now,
+            max_timestamp=now + 3_000_000,
+            producer_id=-1,
+            producer_epoch=-1,
+            base_sequence=-1,
+            count=MANY,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("codec", "raw_block"),
+    [(Codec.GZIP, False), (Codec.SNAPPY, False), (Codec.SNAPPY, True), (Codec.LZ4, False), (Codec.ZSTD, False)],
+)
+async def test_a_thread_whose_time_is_over_ends_by_itself(
+    codec: Codec, raw_block: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[list[object]] = []
+    check_all = k00_produce._check_all
+
+    def watched(*work: object) -> object:
+        results = check_all(*work)  # type: ignore[arg-type]
+        ended.append(list(results))
+        return results
+
+    monkeypatch.setattr(k00_produce, "_LONGEST_CHECK", 0.05)
+    monkeypatch.setattr(k00_produce, "_check_all", watched)
+    topic = TopicAtStart("t", 1, {"message.timestamp.before.max.ms": "3600000", "max.message.bytes": "4000000"})
+    async with talking(tmp_path, topics=[topic]) as talk:
+        answer = await talk.produce("t", batch=crowd(codec, talk.broker.clock.now_ms(), raw_block=raw_block))
+        assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+        with anyio.fail_after(10):
+            while not ended:
+                await anyio.lowlevel.checkpoint()
+    assert [type(one) for one in ended[0]] == [TookTooLong]
+
+
+async def test_a_batch_from_the_future_stalls_nobody(tmp_path: Path) -> None:
+    """On a topic that asks for nothing its records are read all the same, to find those that are too new."""
+    async with talking(tmp_path, topics=[TopicAtStart("t", 1, {})]) as talk:
+        batch = crowd(Codec.ZSTD, talk.broker.clock.now_ms() + 3_000_000)
+        async with longest_turn() as longest:
+            answer = await talk.produce("t", batch=batch)
+    assert answer.error_code == ErrorCode.NONE or answer.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert longest.seconds < 0.1
+
+
+@pytest.mark.parametrize("timestamp", [MAX_TIMESTAMP, None])
+async def test_looking_for_a_time_among_millions_of_records_stalls_nobody(
+    tmp_path: Path, timestamp: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(k02_list_offsets, "_LONGEST", 0.2)
+    async with talking(tmp_path, topics=[TopicAtStart("t", 1, {})]) as talk:
+        now = talk.broker.clock.now_ms()
+        wanted = now + 2_000_000 if timestamp is None else timestamp
+        assert (await talk.produce("t", batch=crowd(Codec.ZSTD, now))).error_code == 0
+        partition = ListOffsetsPartition(partition_index=0, timestamp=wanted)
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
+        async with longest_turn() as longest:
+            response = await talk.ask(request, 7, ListOffsetsResponse)
+    found = response.topics[0].partitions[0]
+    assert (found.error_code, found.offset) == (0, 0), "the first offset of the batch stands for what took too long"
+    assert longest.seconds < 0.1
 
 
 def asked(broker: BrokerProcess, request: bytes, times: int) -> int:
