@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
     from broker_lite.broker.fetch_sessions import Want
 
-ON_THE_LOOP = 4096
-"""Bytes that are converted at once; the thread would cost more."""
 _READABLE_ERRORS = (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.CORRUPT_MESSAGE)
 
 
@@ -84,12 +82,10 @@ class OldFetch:
             want, raw = fetched.want, fetched.records
             limit = min(want.max_bytes, left)
             try:
-                if len(raw) <= ON_THE_LOOP:
-                    messages, behind = self._messages(raw, want.offset, limit, first)
-                else:
-                    messages, behind = await anyio.to_thread.run_sync(
-                        self._messages, raw, want.offset, limit, first, limiter=self._broker.inflating
-                    )
+                # Also what is small: a kilobyte can be a hundred thousand records.
+                messages, behind = await anyio.to_thread.run_sync(
+                    self._messages, raw, want.offset, limit, first, limiter=self._broker.inflating
+                )
             except BrokerError as error:
                 code = error.code if error.code in _READABLE_ERRORS else ErrorCode.CORRUPT_MESSAGE
                 return replace(fetched, records=None, error=code)

@@ -30,6 +30,8 @@ _REFUSED = b'{"status":"invalid_token"}'
 _READ = b"\x01"
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 LONGEST_TOKEN = 65_536
+LONGEST_MESSAGE = LONGEST_TOKEN + 16_384
+"""With extensions."""
 
 
 @dataclass(slots=True)
@@ -105,6 +107,8 @@ class OAuthServer:
 
 def _bearer(token: bytes) -> tuple[str, str]:
     """The token, and whom the client wants to be: its own user, or nobody said."""
+    if len(token) > LONGEST_MESSAGE:
+        raise AuthenticationFailed(f"an OAUTHBEARER message of {len(token)} bytes")
     try:
         found = _INITIAL.fullmatch(token.decode())
     except UnicodeDecodeError:

@@ -36,6 +36,8 @@ MOST_ITERATIONS = 16384
 """Kafka's bounds for what is stored."""
 _NONCE_BYTES = 24
 _LONGEST_NAME = 1024
+_LONGEST_MESSAGE = 16_384
+"""Strangers may send half a megabyte, which takes 15 ms to look through; clients say some hundred bytes."""
 
 _FIRST = re.compile(
     r"(?P<header>(?P<binding>n|y|p=[A-Za-z0-9.-]+),(?:a=(?P<authzid>[^,]*))?,)"
@@ -149,6 +151,8 @@ class ScramServer:
         self._known = False
 
     def respond(self, token: bytes) -> Step:
+        if len(token) > _LONGEST_MESSAGE:
+            raise AuthenticationFailed(f"a SCRAM message of {len(token)} bytes")
         try:
             text = token.decode()
         except UnicodeDecodeError:

@@ -30,7 +30,7 @@ from broker_lite.server.connection import Connection
 from broker_lite.server.entrance import QuickSocket, adopt, adopt_after_handshake, arrivals
 from broker_lite.server.limits import Budget, Doors, Limits, raise_open_files
 from broker_lite.server.sasl import Answerer, Gate, SaslRules
-from broker_lite.server.shared import Shared
+from broker_lite.server.shared import Bell, Shared
 from broker_lite.server.strangers import peer_name
 from broker_lite.server.tls import Tls, mistake
 from broker_lite.shapes import dataclass, replace
@@ -40,6 +40,9 @@ SWEEP_EVERY = 1.0
 RETRY_ACCEPT_AFTER = 1.0
 STRANGERS = 4
 """Those who have not logged in may use the fourth part of `queued.max.request.bytes`, beside it."""
+HANDSHAKES = 1000
+"""TLS handshakes at once, over all listeners: each holds 60 KiB, and who means it is through in milliseconds. With one
+more the oldest is cut off, as a kernel does with those who only knock."""
 AT_ONCE = 32
 """Clients that are let in before those who are inside get their turn."""
 _NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -97,23 +100,6 @@ async def serve(
             listening.close()
 
 
-class _Bell:
-    """Heard by everybody who waits for it now. It costs nothing while nobody does."""
-
-    def __init__(self) -> None:
-        self._waited_for: anyio.Event | None = None
-
-    def next(self) -> anyio.Event:
-        if self._waited_for is None:
-            self._waited_for = anyio.Event()
-        return self._waited_for
-
-    def ring(self) -> None:
-        heard, self._waited_for = self._waited_for, None
-        if heard is not None:
-            heard.set()
-
-
 class _Door(NamedTuple):
     listener: ListenerAddress
     listening: socket.socket
@@ -129,9 +115,11 @@ class _Server:
         self._doors = doors
         doors.on_change = self._look_again
         self._connections: set[Connection] = set()
-        self._someone_left = _Bell()
+        self._someone_left = Bell()
         self._adopting = 0
         """Clients who were let in and whom the loop does not drive yet."""
+        self._shaking: dict[Connection, anyio.CancelScope] = {}
+        """TLS handshakes under way, oldest first."""
         self._ids = count(1)
         self._shared: Shared
 
@@ -233,13 +221,23 @@ class _Server:
             self._look_again()
 
     async def _adopt(self, client: socket.socket, connection: Connection, tls: Tls) -> None:
-        facts = connection.facts
-        try:
-            await adopt_after_handshake(client, connection, tls)
-        except OSError as error:
+        facts, reason = connection.facts, ""
+        with anyio.CancelScope() as scope:
+            self._shaking[connection] = scope
+            if len(self._shaking) > HANDSHAKES:
+                self._shaking.pop(next(iter(self._shaking))).cancel()
+            try:
+                await adopt_after_handshake(client, connection, tls)
+            except OSError as error:
+                reason = mistake(error)
+            finally:
+                self._shaking.pop(connection, None)
+        if scope.cancelled_caught:
+            reason = f"more than {HANDSHAKES} TLS handshakes at once, and this was the oldest"
+        if reason:
             self._not_adopted(client, connection)
             if self._shared.complaints.may_log(facts.peer[0]):
-                log.info("connection.refused", peer=peer_name(facts), listener=facts.listener, reason=mistake(error))
+                log.info("connection.refused", peer=peer_name(facts), listener=facts.listener, reason=reason)
 
     def _not_adopted(self, client: socket.socket, connection: Connection) -> None:
         """A connection that was made is among `_connections` and says itself when it is gone."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
+import anyio
+
 from broker_lite.server.limits import Budget, Complaints, Limits
 from broker_lite.server.sasl import Answerer
 from broker_lite.shapes import dataclass, field
@@ -14,6 +16,23 @@ if TYPE_CHECKING:
 
 RECEIVE = 262_144
 """The shared receive buffer: at most so much comes in one go."""
+
+
+class Bell:
+    """Heard by everybody who waits for it now. It costs nothing while nobody does."""
+
+    def __init__(self) -> None:
+        self._waited_for: anyio.Event | None = None
+
+    def next(self) -> anyio.Event:
+        if self._waited_for is None:
+            self._waited_for = anyio.Event()
+        return self._waited_for
+
+    def ring(self) -> None:
+        heard, self._waited_for = self._waited_for, None
+        if heard is not None:
+            heard.set()
 
 
 @dataclass(slots=True)

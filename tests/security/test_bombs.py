@@ -24,6 +24,7 @@ from broker_lite.errors import ErrorCode
 from broker_lite.records.build import NewRecord, assemble, build_batch
 from broker_lite.records.compression import Codec, deflate
 from broker_lite.records.patience import TookTooLong
+from broker_lite.wire.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from broker_lite.wire.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -106,23 +107,24 @@ async def longest_turn() -> AsyncIterator[Longest]:
         over.set()
 
 
-def crowd(codec: Codec, now: int, *, raw_block: bool = False) -> bytes:
+def crowd(codec: Codec, now: int, *, raw_block: bool = False, times: int = MANY) -> bytes:
     """A batch that says it ends an hour from now, of records that are all from now: who asks for the last hour has to
     look through all of them."""
-    payload = bytes(snappy.compress(MANY_SMALL)) if raw_block else deflate(codec, MANY_SMALL)
+    records = MANY_SMALL[: 7 * times]
+    payload = bytes(snappy.compress(records)) if raw_block else deflate(codec, records)
     return bytes(
         assemble(
             payload,
             base_offset=0,
             leader_epoch=-1,
             attributes=codec,
-            last_offset_delta=MANY - 1,
+            last_offset_delta=times - 1,
             base_timestamp=now,
             max_timestamp=now + 3_000_000,
             producer_id=-1,
             producer_epoch=-1,
             base_sequence=-1,
-            count=MANY,
+            count=times,
         )
     )
 
@@ -161,6 +163,19 @@ async def test_a_batch_from_the_future_stalls_nobody(tmp_path: Path) -> None:
         async with longest_turn() as longest:
             answer = await talk.produce("t", batch=batch)
     assert answer.error_code == ErrorCode.NONE or answer.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert longest.seconds < 0.1
+
+
+async def test_reading_a_small_bomb_as_in_the_old_days_stalls_nobody(tmp_path: Path) -> None:
+    async with talking(tmp_path, topics=[TopicAtStart("t", 1, {})]) as talk:
+        batch = crowd(Codec.GZIP, talk.broker.clock.now_ms(), times=80_000)
+        assert len(batch) < 2048
+        assert (await talk.produce("t", batch=batch)).error_code == 0
+        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        request = FetchRequest(max_wait_ms=0, min_bytes=1, topics=[FetchTopic(topic="t", partitions=[partition])])
+        async with longest_turn() as longest:
+            response = await talk.ask(request, 2, FetchResponse)
+    assert response.responses[0].partitions[0].records
     assert longest.seconds < 0.1
 
 

@@ -118,6 +118,12 @@ def test_a_final_message_that_is_refused(other: dict[str, str], why: str) -> Non
         log_in(server(user=PENCIL), "user", "pencil", **other)
 
 
+def test_no_message_is_longer_than_any_client_makes_it() -> None:
+    with pytest.raises(AuthenticationFailed, match="of 16385 bytes"):
+        server(user=PENCIL).respond(b"n,,n=user,r=".ljust(16_385, b"r"))
+    assert server(user=PENCIL).respond(b"n,,n=user,r=".ljust(16_384, b"r")).token
+
+
 def test_bytes_that_are_no_text_are_refused() -> None:
     with pytest.raises(AuthenticationFailed, match="UTF-8"):
         server().respond(b"n,,n=\xff,r=a")

@@ -13,6 +13,7 @@ import contextlib
 import os
 import resource
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -24,7 +25,10 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
+from bench.peer import free_port
+from broker_lite.cli import certs
 from broker_lite.records.build import NewRecord, build_batch
+from broker_lite.server.listener import HANDSHAKES
 from broker_lite.wire.codec import encode_bytes
 from broker_lite.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from broker_lite.wire.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
@@ -182,6 +186,33 @@ def test_idle_connections_cost_little_and_hold_up_nobody(tmp_path: Path, roof: C
             broker.stop()
             assert len(broker.stderr.splitlines()) <= 20
         broker.start()
+        producer.check()
+
+
+def test_connections_over_tls_fit_in_as_well(tmp_path: Path, roof: Ceiling) -> None:
+    """Those who are in take about 32 KiB; those who only begin a handshake 60 KiB, and there are never more than
+    `HANDSHAKES` of them."""
+    many, stalled = int(10_000 * SCALE / (1 if FULL else 5)), int(5_000 * SCALE)
+    certs.make(tmp_path / "certs", ["localhost"])
+    port = free_port()
+    protected = ["--listen", f"SSL://127.0.0.1:{port}", "--set", f"ssl.keystore.location={tmp_path}/certs/server.pem"]
+    context = ssl.create_default_context(cafile=str(tmp_path / "certs" / "ca.pem"))
+    with BrokerProcess(tmp_path / "data", ["--topic", "kept", *protected], command=roof.broker) as broker:
+        with Producer(broker) as producer, contextlib.ExitStack() as ends:
+            before = memory(broker)
+            for _ in range(many):
+                client = ends.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+                client = ends.enter_context(context.wrap_socket(client, server_hostname="localhost"))
+            assert memory(broker) - before < many * 40_960 + 16 * MIB
+            ask(client)
+            before = memory(broker)
+            for _ in range(stalled):
+                ends.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+            with connect(broker) as active:
+                assert slowest_of(active) < 1
+            assert memory(broker) - before < min(stalled, HANDSHAKES) * 65_536 + 32 * MIB
+            ask(client)
+            producer.end()
         producer.check()
 
 

@@ -15,6 +15,7 @@ from broker_lite.apis.registry import Answer, ConnectionFacts
 from broker_lite.cli import certs
 from broker_lite.config.sources import Settings, Source
 from broker_lite.errors import StartRefused
+from broker_lite.server import listener
 from broker_lite.server.listener import ListenerAddress
 from broker_lite.server.tls import Tls
 from tests.server.conftest import Client, Server, framed
@@ -145,6 +146,24 @@ def test_a_client_that_stalls_its_handshake_holds_up_nobody_and_is_cut_off(run: 
     stalled = [server.client() for _ in range(20)]
     assert told(shaken(server, folder)) == b"User:ANONYMOUS hello"
     assert all(client.is_hung_up_on() for client in stalled)
+
+
+def test_who_only_begins_handshakes_pushes_out_himself(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "HANDSHAKES", 5)
+    server = listening(run, tls(folder))
+    with structlog.testing.capture_logs() as logged:
+        stalled = []
+        for _ in range(8):
+            stalled.append(server.client())
+            server.turn()
+        assert [client.is_hung_up_on() for client in stalled[:3]] == [True] * 3
+        assert told(shaken(server, folder)) == b"User:ANONYMOUS hello"
+        assert stalled[3].is_hung_up_on(), "the one who came in took the place of the oldest"
+        assert told(shaken(server, folder)) == b"User:ANONYMOUS hello"
+        assert told(wrapped(stalled[-1], ssl.create_default_context(cafile=str(folder / "ca.pem")))) != b""
+    assert {line["reason"] for line in logged if line["event"] == "connection.refused"} == {
+        "more than 5 TLS handshakes at once, and this was the oldest"
+    }
 
 
 def test_new_certificates_are_for_new_connections(run: Run, folder: Path, tmp_path: Path) -> None:
