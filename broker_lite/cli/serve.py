@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from broker_lite.broker.broker import Broker
     from broker_lite.server.limits import Limits
-    from broker_lite.server.tls import Tls
 
 log = logs.get_logger(__name__)
 
@@ -171,7 +170,7 @@ async def _serve(options: StartOptions) -> None:
     from broker_lite.clock import SystemClock
     from broker_lite.server.limits import Doors
     from broker_lite.server.listener import ListenerAddress, serve
-    from broker_lite.server.protection import protected, warn_if_open
+    from broker_lite.server.protection import has_files, protected, read_again, warn_if_open
 
     registry.load()
     clock = SystemClock()
@@ -197,10 +196,10 @@ async def _serve(options: StartOptions) -> None:
         warn_if_open(options.settings, options.listeners)
         if options.settings.get(keys.METRICS):
             await _publish(broker, options.settings.get(keys.METRICS), tasks)
-        certificates = [one.tls for one in addresses if one.tls is not None]
-        heard = (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if certificates else ()))
+        renewable = [one for one in addresses if has_files(one)]
+        heard = (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if renewable else ()))
         with anyio.open_signal_receiver(*heard) as signals:
-            tasks.start_soon(_obey, signals, stop, certificates)
+            tasks.start_soon(_obey, signals, stop, partial(read_again, renewable))
             tasks.start_soon(_a_moment_later)
             await serve(answer, addresses, limits, ready, stop=stop, clock=clock, doors=doors)
             tasks.cancel_scope.cancel()
@@ -242,12 +241,11 @@ async def _a_moment_later() -> None:
     await anyio.to_thread.run_sync(ask_for_short_turns, threading.get_native_id())
 
 
-async def _obey(signals: AsyncIterator[signal.Signals], stop: anyio.Event, certificates: list[Tls]) -> None:
-    """SIGHUP reads certificates again; the others stop the broker."""
+async def _obey(signals: AsyncIterator[signal.Signals], stop: anyio.Event, read_again: Callable[[], None]) -> None:
+    """SIGHUP reads certificates and keys again; the others stop the broker."""
     async for number in signals:
         if number == signal.SIGHUP:
-            for tls in certificates:
-                tls.reload()
+            read_again()
             continue
         log.info("broker.stopping", signal=number.name)
         stop.set()

@@ -82,6 +82,11 @@ class Mechanisms:
             for mechanism in ScramMechanism
         }
 
+    @property
+    def signed_tokens(self) -> TokenRules | None:
+        """The rules for tokens, where keys in a file say which to believe."""
+        return self._tokens if self._tokens is not None and self._tokens.keys is not None else None
+
     def begin(self, mechanism: str) -> Login:
         if mechanism == PLAIN:
             return PlainServer(self.find, self._pepper)

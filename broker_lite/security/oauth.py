@@ -39,10 +39,17 @@ class TokenRules:
     now_ms: Callable[[], int]
     keys: PyJWKSet | None = None
     """None: believe what nobody signed."""
+    read: Callable[[], str] | None = None
+    """The text of the keys, as it is now."""
     audience: tuple[str, ...] = ()
     issuer: str | None = None
     subject_claim: str = "sub"
     skew_seconds: int = 30
+
+    def read_keys_again(self) -> None:
+        """From now on others count. OSError or ValueError says why the old ones stay."""
+        assert self.read is not None
+        self.keys = read_keys(self.read())
 
     def check(self, token: str) -> Step:
         """Who the token is for. Takes long enough, with a signature, to be done beside the loop."""

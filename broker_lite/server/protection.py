@@ -42,6 +42,26 @@ def protected(
     ]
 
 
+def has_files(address: ListenerAddress) -> bool:
+    """Whether there is something for `read_again`."""
+    return address.tls is not None or (address.sasl is not None and address.sasl.mechanisms.signed_tokens is not None)
+
+
+def read_again(addresses: Sequence[ListenerAddress]) -> None:
+    """Certificates and the keys of tokens, for those who come from now on. What cannot be read stays as it was."""
+    for one in addresses:
+        if one.tls is not None:
+            one.tls.reload()
+        tokens = None if one.sasl is None else one.sasl.mechanisms.signed_tokens
+        if tokens is not None:
+            try:
+                tokens.read_keys_again()
+            except (OSError, ValueError) as error:
+                log.error("tokens.not_reloaded", listener=one.name, reason=str(error))
+            else:
+                log.info("tokens.reloaded", listener=one.name)
+
+
 def warn_if_open(settings: Settings, listeners: Sequence[Listener]) -> None:
     """One line for each listener on which anybody in the network may do anything. StartRefused if none is wanted."""
     if settings.get(keys.AUTHORIZER_CLASS_NAME):
@@ -115,8 +135,9 @@ def _tokens(settings: Settings, listener: str, clock: Clock) -> TokenRules:
         parts = urlsplit(url)
         if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
             raise StartRefused(f"{keys.OAUTHBEARER_JWKS.name} is {url!r}; only file: URLs are read")
+        rules.read = Path(unquote(parts.path)).read_text
         try:
-            rules.keys = read_keys(Path(unquote(parts.path)).read_text())
+            rules.keys = read_keys(rules.read())
         except OSError as error:
             raise StartRefused(f"{keys.OAUTHBEARER_JWKS.name}: {error.filename}: {error.strerror}") from None
         except ImportError:

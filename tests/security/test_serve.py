@@ -7,12 +7,16 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import confluent_kafka.admin
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 
+from bench.raw import Connection, frame, string
 from broker_lite.cli import certs
 from tests.security.test_permissions import AUTHORIZER
 from tests.support.broker import BrokerFailed, BrokerProcess
@@ -110,6 +114,37 @@ def test_certificates_are_read_again_on_a_signal(start: Start, tmp_path: Path) -
         assert broker.process is not None
         broker.process.send_signal(signal.SIGHUP)
         until(trusts, within=10, what="new certificates")
+
+
+def test_the_keys_of_tokens_are_read_again_on_a_signal(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+
+    def new_key() -> rsa.RSAPrivateKey:
+        key = rsa.generate_private_key(65537, 2048)
+        file.write_text(f'{{"keys": [{jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key())}]}}')
+        return key
+
+    def lets_in(key: rsa.RSAPrivateKey) -> bool:
+        token = jwt.encode({"sub": "alice", "exp": time.time() + 60}, key, algorithm="RS256")
+        said = f"n,,\x01auth=Bearer {token}\x01\x01".encode()
+        with Connection(broker.bootstrap) as client:
+            client.ask(frame(17, 1, string("OAUTHBEARER")))
+            return b"invalid_token" not in client.ask(frame(36, 1, len(said).to_bytes(4, "big") + said))
+
+    old = new_key()
+    settings = ("sasl.enabled.mechanisms=OAUTHBEARER", f"sasl.oauthbearer.jwks.endpoint.url=file://{file}")
+    with start("--set", settings[0], "--set", settings[1], listen="SASL_PLAINTEXT://127.0.0.1:0") as broker:
+        assert lets_in(old)
+        new = new_key()
+        assert not lets_in(new)
+        assert broker.process is not None
+        broker.process.send_signal(signal.SIGHUP)
+        until(lambda: lets_in(new), within=10, what="the new key")
+        assert not lets_in(old), "who had the old key has nothing any more"
+        file.write_text("damaged")
+        broker.process.send_signal(signal.SIGHUP)
+        until(lambda: "tokens.not_reloaded" in broker.stderr, within=10, what="a complaint")
+        assert lets_in(new)
 
 
 def test_secrets_are_not_described(start: Start) -> None:
