@@ -27,12 +27,14 @@ _FIRST_WITH_SKIP = 9
 
 
 def _not_joined(ctx: Context, req: JoinGroupRequest, error: BrokerError) -> JoinGroupResponse:
+    # Kafka forgets the name of whom a full group refuses, and of whom a consumer group does.
     is_full = error.code is ErrorCode.GROUP_MAX_SIZE_REACHED
+    is_guest = error.code is not ErrorCode.INVALID_SESSION_TIMEOUT and ctx.broker.groups.is_of_consumers(req.group_id)
     return JoinGroupResponse(
         error_code=ctx.code(error),
         protocol_name=_protocol(ctx, None),
         leader="",
-        member_id="" if is_full else req.member_id,
+        member_id="" if is_full or is_guest else req.member_id,
         members=[],
     )
 

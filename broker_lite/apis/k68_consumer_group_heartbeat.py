@@ -13,6 +13,7 @@ from broker_lite.apis.registry import Context, serves
 from broker_lite.coordinator.groups.catalogue import Eyes
 from broker_lite.coordinator.groups.consumer import by_topic
 from broker_lite.coordinator.groups.heartbeat import Beat
+from broker_lite.errors import ErrorCode
 from broker_lite.ids import format_topic_id, new_topic_id
 from broker_lite.security.acls import Operation, Resource
 from broker_lite.wire.messages.k68_consumer_group_heartbeat import (
@@ -30,6 +31,10 @@ _ALL = Eyes()
 def consumer_group_heartbeat(
     ctx: Context, req: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
+    if not ctx.broker.groups.has_consumer_protocol:
+        return ConsumerGroupHeartbeatResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION, member_epoch=0, heartbeat_interval_ms=0
+        )
     owned = req.topic_partitions
     beaten = ctx.broker.groups.beat(
         Beat(

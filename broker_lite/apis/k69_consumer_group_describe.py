@@ -9,7 +9,7 @@ from __future__ import annotations
 from broker_lite.apis.authorized import GROUP_OPERATIONS, NOT_ASKED
 from broker_lite.apis.registry import Context, serves
 from broker_lite.coordinator.groups.consumer import NONE, ConsumerGroup, ConsumerMember, Places, by_topic
-from broker_lite.errors import BrokerError, GroupIdNotFound, InvalidGroupId
+from broker_lite.errors import BrokerError, ErrorCode, GroupIdNotFound, InvalidGroupId
 from broker_lite.ids import TopicId
 from broker_lite.wire.messages.k69_consumer_group_describe import (
     Assignment,
@@ -37,6 +37,9 @@ def _described(ctx: Context, group_id: str) -> DescribedGroup:
     described = DescribedGroup(
         group_id=group_id, group_state="", group_epoch=0, assignment_epoch=0, assignor_name="", members=[]
     )
+    if not ctx.broker.groups.has_consumer_protocol:
+        described.error_code = ErrorCode.UNSUPPORTED_VERSION
+        return described
     try:
         _check_id(group_id)
         group = ctx.broker.groups.of(group_id).group(group_id)

@@ -26,6 +26,7 @@ from broker_lite.broker.surviving import REST, surviving
 from broker_lite.config import coordination as keys
 from broker_lite.coordinator.decision import Decision, Record
 from broker_lite.coordinator.groups.committing import Commit, Committer
+from broker_lite.coordinator.groups.consumer import ConsumerGroup
 from broker_lite.coordinator.groups.coordinator import Group, Groups
 from broker_lite.coordinator.groups.heartbeat import Beat, Beaten
 from broker_lite.coordinator.groups.members import Join, Joined, Sync, Synced
@@ -35,7 +36,6 @@ from broker_lite.errors import (
     CoordinatorNotAvailable,
     ErrorCode,
     StorageFailed,
-    UnsupportedVersion,
 )
 from broker_lite.ids import GROUP_OFFSETS_TOPIC
 from broker_lite.logs import get_logger
@@ -212,10 +212,20 @@ class GroupCoordinator:
 
     # ---- the consumer protocol
 
+    @property
+    def has_consumer_protocol(self) -> bool:
+        """`group.coordinator.rebalance.protocols` may switch it off."""
+        return "consumer" in self._protocols
+
+    def is_of_consumers(self, group: str) -> bool:
+        """Whether it has members and speaks the consumer protocol."""
+        groups = self._parts.get(self.partition_of(group))
+        found = None if groups is None else groups.groups.get(group)
+        return isinstance(found, ConsumerGroup) and bool(found.members)
+
     def beat(self, asked: Beat) -> Beaten:
         """Written when this returns; see `when_durable`."""
-        if "consumer" not in self._protocols:
-            raise UnsupportedVersion("the consumer protocol is switched off by group.coordinator.rebalance.protocols")
+        assert self.has_consumer_protocol
         index, groups = self._of(asked.group)
         return self._carry_out(index, groups, groups.beat(asked, **self._now()))
 

@@ -9,6 +9,8 @@ import pytest
 
 from broker_lite.config.start import Durability
 from broker_lite.errors import ErrorCode
+from broker_lite.shapes import replace
+from broker_lite.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from broker_lite.wire.messages.k16_list_groups import ListGroupsRequest, ListGroupsResponse
 from broker_lite.wire.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -111,3 +113,18 @@ async def test_a_consumer_group_survives_a_restart(tmp_path: Path) -> None:
 async def test_the_consumer_protocol_can_be_switched_off(tmp_path: Path) -> None:
     async with talking(tmp_path, settings={"group.coordinator.rebalance.protocols": "classic"}) as talk:
         assert (await beat(talk, joining())).error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert (await describe(talk)).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_a_consumer_group_forgets_the_name_of_a_classic_member_that_it_refuses(talk: Talk) -> None:
+    """A classic group repeats it; so it is in Kafka."""
+    await beat(talk, joining())
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"wants")]
+    stranger = JoinGroupRequest(
+        group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="x", protocol_type="connect",
+        protocols=protocols,
+    )  # fmt: skip
+    refused = await talk.ask(stranger, 9, JoinGroupResponse)
+    assert (refused.error_code, refused.member_id) == (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
+    refused = await talk.ask(replace(stranger, session_timeout_ms=1), 9, JoinGroupResponse)
+    assert (refused.error_code, refused.member_id) == (ErrorCode.INVALID_SESSION_TIMEOUT, "x")

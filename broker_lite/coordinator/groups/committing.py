@@ -49,6 +49,7 @@ def check(
     if isinstance(group, ConsumerGroup):
         group.check_commit(
             who.member_id,
+            who.instance_id,
             who.generation,
             transactional=transactional,
             knows_epochs=knows_epochs,

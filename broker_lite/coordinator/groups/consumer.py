@@ -174,6 +174,7 @@ class ConsumerGroup:
     def check_commit(
         self,
         member_id: str,
+        instance_id: str | None,
         epoch: int,
         *,
         transactional: bool,
@@ -182,6 +183,8 @@ class ConsumerGroup:
     ) -> None:
         if epoch < 0 and not self.members:
             return
+        if transactional and epoch == -1 and not member_id and instance_id is None:
+            return  # before KIP-447 a producer does not say for whom it commits; its transactional id is what fences it
         member = self.member(member_id)
         if not transactional and member.classic is None and not knows_epochs:
             raise UnsupportedVersion("members of a consumer group must commit with version 9 or later")

@@ -32,6 +32,8 @@ from broker_lite.shapes import replace
 
 def join(group: ConsumerGroup, turn: Turn, asked: Join, ticket: Ticket, catalogue: Catalogue) -> None:
     """One step towards the target. The answer names no leader: nobody but the broker assigns here."""
+    if turn.settings.migration == "disabled":
+        raise InconsistentGroupProtocol(f"group {group.id} speaks the consumer protocol, and migration is disabled")
     member_id = asked.member_id or asked.new_member_id
     if len(group.members) >= turn.settings.consumer_max_size and member_id not in group.members:
         raise GroupMaxSizeReached(f"group {group.id} has {len(group.members)} members, that is the limit")

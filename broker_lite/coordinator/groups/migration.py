@@ -69,7 +69,14 @@ def upgrade(group: ClassicGroup, turn: Turn, catalogue: Catalogue) -> ConsumerGr
 def _as_consumer(group: ClassicGroup, member: Member, catalogue: Catalogue) -> ConsumerMember:
     protocol = group.protocol if group.protocol is not None else member.protocols[0][0]
     subscription = read_subscription(member.metadata(protocol))
-    assigned = places_of(read_assignment(member.assignment).assigned_partitions, catalogue)
+    assignment = read_assignment(member.assignment)
+    if assignment.user_data:
+        # Written by an assignor of its own kind (Kafka Streams has one), to be read by its members: nobody here could.
+        raise GroupIdNotFound(
+            f"Cannot upgrade classic group {group.id} to consumer group because an unsupported custom assignor is in "
+            "use. Please refer to the documentation or switch to a default assignor before re-attempting the upgrade."
+        )
+    assigned = places_of(assignment.assigned_partitions, catalogue)
     return ConsumerMember(
         id=member.id,
         instance_id=member.instance_id,

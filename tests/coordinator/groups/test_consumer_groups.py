@@ -327,6 +327,15 @@ def test_commits_must_come_from_the_epoch(book: Playbook) -> None:
     book >> commit(1) << told("somebody")
 
 
+def test_a_transaction_need_not_say_for_which_member_it_commits(book: Playbook) -> None:
+    """Before KIP-447 it could not; who says something of itself is held to it."""
+    settle(Consumer(book, "a", "t"))
+    book >> commit(1, producer=7) << told("somebody")
+    book >> commit(1, who="x", producer=7) << told("x", ErrorCode.UNKNOWN_MEMBER_ID)
+    book >> commit(1, instance="seat", producer=7) << told("somebody", ErrorCode.UNKNOWN_MEMBER_ID)
+    book >> commit(1, generation=2, producer=7) << told("somebody", ErrorCode.UNKNOWN_MEMBER_ID)
+
+
 def test_offsets_are_read_in_the_epoch_or_by_nobody_in_particular(book: Playbook) -> None:
     a = Consumer(book, "a", "t").beat()
     book.groups.check_fetch(GROUP, "a", a.epoch)

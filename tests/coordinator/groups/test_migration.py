@@ -16,7 +16,7 @@ from broker_lite.coordinator.groups.subscription import (
     read_subscription,
     write_assignment,
 )
-from broker_lite.errors import ErrorCode
+from broker_lite.errors import ErrorCode, GroupIdNotFound
 from broker_lite.wire.codec import encode_bytes
 from broker_lite.wire.layout import layout
 from tests.coordinator.groups.test_consumer_groups import Consumer
@@ -176,9 +176,17 @@ def test_a_group_that_was_not_settled_gathers_anew_when_it_becomes_classic_so() 
     assert c.refused(epoch=c.epoch) is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-@pytest.mark.parametrize("policy", ["disabled", "upgrade"])
-def test_it_stays_a_consumer_group_where_it_may_not_go_down(policy: str) -> None:
-    book = Playbook(GroupSettings(migration=policy))
+@pytest.mark.parametrize("facts", [{}, {"instance": "seat"}, {"instance": "other"}, {"id_first": True}])
+def test_a_consumer_group_takes_no_classic_member_where_groups_may_not_change(facts: dict[str, object]) -> None:
+    book = Playbook(GroupSettings(migration="disabled"))
+    book.topics["t"] = 6
+    Consumer(book, "c", "t", instance="seat").beat()
+    asked = {"protocols": Classic(book, "d").protocols, "session": 30, "rebalance": 30} | facts
+    book >> join("d", **asked) << told("d", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)  # type: ignore[arg-type]
+
+
+def test_it_stays_a_consumer_group_where_it_may_not_go_down() -> None:
+    book = Playbook(GroupSettings(migration="upgrade"))
     book.topics["t"] = 6
     Consumer(book, "c", "t", instance="seat").beat()
     d = Classic(book, "d")
@@ -264,6 +272,22 @@ def test_a_subscription_that_cannot_be_read_keeps_the_group_classic() -> None:
     c = Consumer(book, "c", "t")
     first = {"epoch": 0, "topics": ["t"], "rebalance_timeout_ms": 1, "owned": frozenset()}
     assert c.refused(**first) is ErrorCode.GROUP_ID_NOT_FOUND
+    book >> heartbeat("a") << told("a")
+
+
+def test_a_group_whose_assignor_speaks_to_its_members_stays_classic() -> None:
+    """As those of Kafka Streams do: what they say in an assignment would be lost."""
+    book = Playbook()
+    book.topics["t"] = 6
+    a = Classic(book, "a")
+    book >> join("a", protocols=a.protocols, session=30, rebalance=30)
+    book.wait(0.1) << joined("a", generation=1)
+    words = ConsumerProtocolAssignment(assigned_partitions=[TopicPartition(topic="t", partitions=[0])], user_data=b"!")
+    book >> sync("a", {"a": b"\0\1" + encode_bytes(words, 1)})
+    book.heard.clear()
+    c = Consumer(book, "c", "t")
+    with pytest.raises(GroupIdNotFound, match="because an unsupported custom assignor is in use"):
+        c.say(epoch=0, topics=["t"], rebalance_timeout_ms=1, owned=frozenset())
     book >> heartbeat("a") << told("a")
 
 
