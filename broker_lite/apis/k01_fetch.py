@@ -12,6 +12,8 @@ Versions
     13   topics by id
     15   replicas name themselves in a tagged field
     16   node endpoints
+    17   replicas name their folder in a tagged field
+    18   replicas name their high watermark in a tagged field
 Not done
     requests of replicas: there are no followers
 """
@@ -46,7 +48,7 @@ _FIRST_WITH_BATCHES = 4
 _FIRST_WITH_ZSTD = 10
 
 
-@serves(FetchRequest, versions="0-17")
+@serves(FetchRequest, versions="0-18")
 def fetch(ctx: Context, req: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
     broker = ctx.broker
     by_id = ctx.version >= _FIRST_BY_ID

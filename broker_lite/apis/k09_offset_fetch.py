@@ -58,6 +58,9 @@ def _group(ctx: Context, asked: OffsetFetchRequestGroup, *, stable: bool) -> Off
     except BrokerError as error:
         return OffsetFetchResponseGroup(group_id=group_id, topics=[], error_code=ctx.code(error))
     wanted = _everything(ctx, groups, group_id) if asked.topics is None else asked.topics
+    if ctx.version >= _FIRST_BY_ID:
+        # As Kafka has it: what nobody knows comes last.
+        wanted = sorted(wanted, key=lambda topic: ctx.broker.topics.by_id(TopicId(topic.topic_id)) is None)
     return OffsetFetchResponseGroup(
         group_id=group_id, topics=[_topic(ctx, groups, group_id, topic, stable=stable) for topic in wanted]
     )

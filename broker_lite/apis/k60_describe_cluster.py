@@ -23,7 +23,10 @@ _CONTROLLERS = 2
 @serves(DescribeClusterRequest, versions="0-2")
 def describe_cluster(ctx: Context, req: DescribeClusterRequest) -> DescribeClusterResponse:
     if req.endpoint_type == _CONTROLLERS:
-        raise refusal(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "this listener is for brokers, controllers were asked for")
+        raise refusal(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+        )
     if req.endpoint_type != _BROKERS:
         raise refusal(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"there is no endpoint type {req.endpoint_type}")
     node = ctx.advertised()

@@ -71,6 +71,9 @@ _MAGIC_AT = 16
 _MOST_NAMED = 1000
 """Refused records that an answer names one by one."""
 
+INVALID_TIMESTAMPS = "One or more records have been rejected due to invalid timestamp"
+"""As Kafka says it: producers hand this text to whoever sent the records."""
+
 
 @dataclass(slots=True)
 class AppendRules:
@@ -245,8 +248,9 @@ def _check_each(batch: Batch, payload: bytes, rules: AppendRules, now_ms: int) -
             if refused <= _MOST_NAMED:
                 errors.append((index, why))
     if refused:
-        reason = "an invalid timestamp" if code is ErrorCode.INVALID_TIMESTAMP else "what they hold"
-        raise BadRecords(code, f"{refused} of {batch.count} records were refused for {reason}", errors)
+        if code is ErrorCode.INVALID_TIMESTAMP:
+            raise BadRecords(code, INVALID_TIMESTAMPS, errors)
+        raise BadRecords(code, f"{refused} of {batch.count} records were refused for what they hold", errors)
     return newest, in_order
 
 

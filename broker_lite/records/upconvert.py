@@ -16,7 +16,14 @@ from collections.abc import Iterator
 from broker_lite.errors import ErrorCode, InvalidRecord, MessageTooLarge
 from broker_lite.records.batch import LOG_APPEND_TIME, NO_TIMESTAMP, Batch
 from broker_lite.records.build import assemble
-from broker_lite.records.check import UNBOUNDED_MS, AppendRules, BadRecords, Checked, check_client_batch
+from broker_lite.records.check import (
+    INVALID_TIMESTAMPS,
+    UNBOUNDED_MS,
+    AppendRules,
+    BadRecords,
+    Checked,
+    check_client_batch,
+)
 from broker_lite.records.compression import Codec, deflate
 from broker_lite.records.legacy import Message, inner_messages, is_message_set, messages_of
 from broker_lite.records.record import write_record
@@ -123,5 +130,6 @@ class _Refused:
 
     def raise_if_any(self, of: int) -> None:
         if self._count:
-            why = "an invalid timestamp" if self._code is ErrorCode.INVALID_TIMESTAMP else "a missing key"
-            raise BadRecords(self._code, f"{self._count} of {of} messages were refused for {why}", [])
+            if self._code is ErrorCode.INVALID_TIMESTAMP:
+                raise BadRecords(self._code, INVALID_TIMESTAMPS, [])
+            raise BadRecords(self._code, f"{self._count} of {of} messages were refused for a missing key", [])

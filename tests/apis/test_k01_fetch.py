@@ -45,7 +45,7 @@ async def test_what_was_written_is_read_as_whole_batches(talk: Talk, version: in
     assert data.high_watermark == data.last_stable_offset == 3
 
 
-@pytest.mark.parametrize("version", range(13, 18))
+@pytest.mark.parametrize("version", range(13, 19))
 async def test_topics_by_id(talk: Talk, version: int) -> None:
     await talk.produce("t", b"a")
     topic = talk.broker.topics.get("t")

@@ -103,6 +103,18 @@ async def test_a_group_that_never_was_is_at_minus_one_without_an_error(talk: Tal
     assert list(talk.broker.groups) == []
 
 
+async def test_topics_whose_id_nobody_knows_come_last(talk: Talk) -> None:
+    ids = [b"\x01" * 16, topic_id(talk, "t"), b"\x02" * 16]
+    wanted = [OffsetFetchRequestTopics(topic_id=one, partition_indexes=[0]) for one in ids]
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=wanted)])
+    (found,) = (await talk.ask(request, 10, OffsetFetchResponse)).groups
+    assert [(line.topic_id, line.partitions[0].error_code) for line in found.topics] == [
+        (ids[1], 0),
+        (ids[0], ErrorCode.UNKNOWN_TOPIC_ID),
+        (ids[2], ErrorCode.UNKNOWN_TOPIC_ID),
+    ]
+
+
 async def test_the_oldest_version_has_no_word_for_that(talk: Talk) -> None:
     assert await fetch(talk, 0, 0) == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, "")]
     await commit(talk, 0)

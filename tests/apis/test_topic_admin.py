@@ -283,3 +283,6 @@ async def test_the_cluster_is_one_broker_which_is_its_own_controller(talk: Talk)
     wrong = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=2)
     response = await talk.ask(wrong, 1, DescribeClusterResponse)
     assert response.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+    assert response.error_message == (
+        "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+    )

@@ -192,6 +192,7 @@ def test_a_record_from_the_future_is_named() -> None:
     with pytest.raises(BadRecords) as raised:
         check(batch)
     assert raised.value.code == ErrorCode.INVALID_TIMESTAMP
+    assert raised.value.message == "One or more records have been rejected due to invalid timestamp"
     assert [index for index, _ in raised.value.record_errors] == [1]
     assert check(build_batch(TWO, timestamp=NOW + 3_600_000)).batch.count == 2
 
