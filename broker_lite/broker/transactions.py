@@ -141,6 +141,16 @@ class Transactions:
                         "transaction.finished", transactional_id=transaction.id[:200], state=transaction.state.label
                     )
 
+    @property
+    def ticks_every(self) -> float:
+        """Seconds."""
+        get = self._broker.settings.get
+        abort_ms, expire_ms = (
+            get(keys.TRANSACTION_ABORT_TIMED_OUT_INTERVAL_MS),
+            get(keys.TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS),
+        )
+        return min(abort_ms, expire_ms) / 1000
+
     async def tick(self, now_ms: int, now: float) -> None:
         """Abort what has been open for too long, forget what nobody uses."""
         if now >= self._abort_at:

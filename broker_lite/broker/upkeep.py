@@ -1,7 +1,8 @@
 """What is done from time to time, a bounded piece at a time.
 
 Each second: checkpoints, rolling by age, forgetting producers, removing files whose time has come, old segments.
-What takes longer goes on beside it: sealed segments are synced, compacted logs are compacted.
+What takes longer or comes more often goes on beside it: sealed segments are synced, compacted logs are compacted,
+transactions time out.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Upkeep:
         async with anyio.create_task_group() as beside:
             beside.start_soon(self.sealed.run)
             beside.start_soon(self.cleaner.run)
+            beside.start_soon(self._transactions)
             await self._each_second()
 
     async def _each_second(self) -> None:
@@ -56,8 +58,14 @@ class Upkeep:
             await self._broker.clock.wait(never, CHECKPOINT_EVERY)
             with surviving("upkeep"):
                 self.tick()
+
+    async def _transactions(self) -> None:
+        """Each second, or as much more often as the configuration says."""
+        never, clock, transactions = anyio.Event(), self._broker.clock, self._broker.transactions
+        while True:
+            await clock.wait(never, min(CHECKPOINT_EVERY, transactions.ticks_every))
             with surviving("transactions"):
-                await self._broker.transactions.tick(self._broker.clock.now_ms(), self._broker.clock.monotonic())
+                await transactions.tick(clock.now_ms(), clock.monotonic())
 
     def tick(self) -> None:
         broker = self._broker

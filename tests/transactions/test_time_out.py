@@ -14,12 +14,12 @@ from tests.apis.test_transactions import Producer, ends, read
 from tests.support.talk import Talk, talking
 
 
-async def pass_by(talk: Talk, seconds: int) -> None:
+async def pass_by(talk: Talk, steps: int, *, seconds: float = 1.0) -> None:
     clock = talk.broker.clock
     assert isinstance(clock, ManualClock)
-    for _ in range(seconds):
+    for _ in range(steps):
         await anyio.wait_all_tasks_blocked()
-        clock.advance(1.0)
+        clock.advance(seconds)
     await anyio.wait_all_tasks_blocked()
 
 
@@ -41,6 +41,17 @@ async def test_the_log_says_who_held_up_whom_and_for_how_long(tmp_path: Path) ->
         data = await read(talk, committed=True, partition=1)
         assert ends(data) == (2, 1)
         assert data.last_stable_offset == data.high_watermark
+
+
+async def test_it_is_looked_for_as_often_as_the_configuration_says(tmp_path: Path) -> None:
+    settings = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
+    async with talking(tmp_path, settings=settings) as talk:
+        talk.broker.topics.create("t", 2, {})
+        producer = Producer(talk, new=True)
+        await producer.init(timeout_ms=300)
+        await producer.send(b"a")
+        await pass_by(talk, 3, seconds=0.2)
+        assert await producer.send(b"late") == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 @pytest.mark.parametrize("new", [True, False])
