@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.clients.client import Client
 from tests.clients.process import ProcessClient
 from tests.support import cache, kafka_tools
+from tests.support.jars import jar
 
 PROGRAMS = Path(__file__).parent / "programs"
 BUILD_SECONDS = 300
@@ -26,6 +27,15 @@ _BESIDE_KAFKA = (
 )  # fmt: skip
 _OLD_NAMES = {".allTopicNames()": ".all()", "admin.listGroups()": "admin.listConsumerGroups()"}
 """What the driver calls, and what 2.8 calls the same."""
+_OLD_STREAMS_NAMES = _OLD_NAMES | {
+    "exactly_once_v2": "exactly_once_beta",
+    "metadataForLocalThreads": "localThreadsMetadata",
+    "Optional.of(Set.of(leaving.partition))": "leaving.partition",
+    "import org.apache.kafka.streams.CloseOptions;\n": "",
+    "CloseOptions.timeout(PATIENCE).withGroupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)": (
+        "PATIENCE"
+    ),
+}
 
 
 class BuildFailed(AssertionError):
@@ -135,35 +145,57 @@ def rust_rdkafka(folder: Path) -> Client:
 
 
 def java(folder: Path) -> Client:
-    built = _java("java", [f"{kafka_tools.jars()}/*"], {})
-    return ProcessClient("java", kafka_tools.VERSION, lambda: built, folder=folder)
+    command = _java("java", "Driver", [f"{kafka_tools.jars()}/*"], {}, folder)
+    return ProcessClient("java", kafka_tools.VERSION, lambda: command, folder=folder)
 
 
 def java_28(folder: Path) -> Client:
     """Many applications still run it, and speak versions of the protocol that no newer client does."""
+    command = _java("java-2.8", "Driver", _old_jars(), _OLD_NAMES, folder)
+    return ProcessClient("java-2.8", OLD_JAVA, lambda: command, lacks=["new-protocol"], folder=folder)
+
+
+def streams(folder: Path) -> Client:
+    return _streams("streams", kafka_tools.VERSION, [f"{kafka_tools.jars()}/*"], {}, folder)
+
+
+def streams_28(folder: Path) -> Client:
+    return _streams("streams-2.8", OLD_JAVA, _old_jars(), _OLD_STREAMS_NAMES, folder)
+
+
+def _streams(name: str, version: str, path: list[str], names: dict[str, str], folder: Path) -> Client:
+    """Its stores are in RocksDB, which is large; the programs have none, and do without."""
+    path = [*path, str(jar(f"org.apache.kafka:kafka-streams:{version}"))]
+    command = _java(name, "Streams", path, names, folder)
+    # groups of Streams' own kind, which it may have since 4.1, are not what the scenario asks for
+    client = ProcessClient(name, version, lambda: command, lacks=["new-protocol"], folder=folder)
+    client.reads_in_groups = True
+    return client
+
+
+def _old_jars() -> list[str]:
     libs = kafka_tools.jars()
-    found = [str(jar) for name in _BESIDE_KAFKA for jar in sorted(libs.glob(f"{name}-*.jar"))]
-
-    def fetch(out: Path) -> None:
-        jar = f"-Dartifact=org.apache.kafka:kafka-clients:{OLD_JAVA}"
-        run("mvn", "-q", "-B", "dependency:copy", jar, f"-DoutputDirectory={out}", folder=out)
-
-    clients = cache.kept(f"kafka-clients-{OLD_JAVA}", fetch) / f"kafka-clients-{OLD_JAVA}.jar"
-    built = _java("java-2.8", [str(clients), *found], _OLD_NAMES)
-    return ProcessClient("java-2.8", OLD_JAVA, lambda: built, lacks=["new-protocol"], folder=folder)
+    beside = [str(path) for name in _BESIDE_KAFKA for path in sorted(libs.glob(f"{name}-*.jar"))]
+    return [str(jar(f"org.apache.kafka:kafka-clients:{OLD_JAVA}")), *beside]
 
 
-def _java(name: str, path: list[str], names: dict[str, str]) -> list[str]:
-    """Compile the driver and say how it is started; `names` are those that a version calls otherwise."""
+def _java(name: str, main: str, path: list[str], names: dict[str, str], folder: Path) -> list[str]:
+    """Compile a program and say how it is started; `names` are those that a version calls otherwise.
+
+    It is killed in the end, so what it unpacks and keeps goes to the folder, and what it logs does not go to stdout.
+    """
+    files = ["Driver.java"] if main == "Driver" else ["Driver.java", "Application.java", "Streams.java"]
 
     def make(out: Path) -> None:
-        source = (PROGRAMS / "java" / "Driver.java").read_text()
+        source = {file: (PROGRAMS / "java" / file).read_text() for file in files}
         for newer, older in names.items():
-            assert newer in source, newer
-            source = source.replace(newer, older)
-        (out / "Driver.java").write_text(source)
-        run("javac", "-nowarn", "-cp", ":".join(path), "-d", str(out), "Driver.java", folder=out)
+            assert any(newer in text for text in source.values()), newer
+            source = {file: text.replace(newer, older) for file, text in source.items()}
+        for file, text in source.items():
+            (out / file).write_text(text)
+        run("javac", "-nowarn", "-cp", ":".join(path), "-d", str(out), *files, folder=out)
 
     built = _built("java", make, name)
-    options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    return ["java", *options, "-cp", ":".join([str(built), *path]), "Driver"]
+    options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={folder}"]
+    options.append(f"-Dlog4j2.configurationFile={kafka_tools.HOME / 'log4j2.properties'}")
+    return ["java", *options, "-cp", ":".join([str(built), *path]), main]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -54,16 +55,25 @@ class Mortal:
             assert world.reference.offset_of(topic, LATEST) == len(records), "there is more than was written"
 
 
+def chosen(session: pytest.Session) -> set[str]:
+    """Whom this run is about: with `-k streams` nobody has to wait until all others are built."""
+    here = [item for item in session.items if isinstance(item, pytest.Function) and item.path == Path(__file__)]
+    return {str(item.callspec.params["client"]) for item in here}
+
+
 @pytest.fixture(scope="module")
-def mortal(matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
+def mortal(
+    request: pytest.FixtureRequest, matrix: Matrix, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mortal]:
     asked = os.environ.get("BROKER_UNDER_TEST", "")
     if asked not in ("", "apache"):
         pytest.xfail("a broker that somebody else started is not ours to stop")
     with under_test(asked, tmp_path_factory.mktemp("mortal")) as broker:
         assert served_keys(broker.bootstrap) >= DATA
         made = Mortal(broker, matrix)
+        wanted = chosen(request.session)
         for entry in taking_part():
-            if entry.missing() is None:
+            if entry.name in wanted and entry.missing() is None:
                 made.write(entry.name)
         yield made
 

@@ -46,13 +46,24 @@ public final class Driver {
     static final Map<String, List<Map<String, Object>>> EARLY = new HashMap<>();
     static final Map<String, KafkaProducer<byte[], byte[]>> PRODUCERS = new HashMap<>();
 
-    public static void main(String[] args) throws Exception {
+    static final class NotOffered extends RuntimeException {
+        NotOffered(String what) { super(what); }
+    }
+
+    interface Answering { Object answer(JsonNode question) throws Exception; }
+
+    public static void main(String[] args) throws Exception { serve(Driver::answer); }
+
+    static void serve(Answering answering) throws Exception {
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             Map<String, Object> told = new LinkedHashMap<>();
             try {
-                told.put("ok", answer(JSON.readTree(line)));
+                told.put("ok", answering.answer(JSON.readTree(line)));
+            } catch (NotOffered none) {
+                told.put("error", none.getMessage());
+                told.put("not_offered", true);
             } catch (Exception refused) {
                 Throwable cause = refused instanceof ExecutionException ? refused.getCause() : refused;
                 told.put("error", cause.toString());
