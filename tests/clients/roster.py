@@ -72,8 +72,8 @@ ROSTER = [
     Entry("rust-rdkafka", build.rust_rdkafka, lambda: build.lacking("cargo", "cc", "make"), heavy=True),
     Entry("java", build.java, lambda: build.lacking("java", "javac", "mvn")),
     Entry("java-2.8", build.java_28, lambda: build.lacking("java", "javac", "mvn")),
-    Entry("streams", build.streams, lambda: build.lacking("java", "javac", "mvn"), heavy=True),
-    Entry("streams-2.8", build.streams_28, lambda: build.lacking("java", "javac", "mvn"), heavy=True),
+    Entry("streams", build.streams, lambda: build.lacking("java", "javac", "mvn")),
+    Entry("streams-2.8", build.streams_28, lambda: build.lacking("java", "javac", "mvn")),
     Entry("java-tools", _console, lambda: build.lacking("java", "mvn")),
 ]
 

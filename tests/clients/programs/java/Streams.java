@@ -88,7 +88,7 @@ public final class Streams {
     static Object read(JsonNode q) throws Exception {
         int count = q.get("count").asInt();
         if (!q.get("timestamp").isNull()) return since(q, q.get("timestamp").asLong(), count);
-        if (q.get("offset").asLong() != 0) throw new Driver.NotOffered("an application starts where it left off, or else at either end");
+        if (q.get("offset").asLong() != 0) throw new Driver.NotOffered("an application is told where to start by its commits, an end or a time, not by an offset");
         Application application = q.get("committed").asBoolean()
             ? exactlyOnce(q, fresh(), text(q, "topic"))
             : new Application(Driver.settings(q), fresh(), text(q, "topic"));
