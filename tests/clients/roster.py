@@ -2,7 +2,7 @@
 
     python -m tests.clients.roster    builds everybody who is not built yet, and says how long each took
 
-A build may take longer than a test may, so `make matrix` does this first.
+A build may take longer than a test may, so `make test` and `make matrix` do this first.
 """
 
 from __future__ import annotations

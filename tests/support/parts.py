@@ -93,6 +93,8 @@ REST: list[Part] = [
     ("audit", audit.main),
     ("packaging", tests("packaging")),
     ("docs", tests("docs")),
+    # a build may take longer than a test may
+    ("programs", tool("python", "-m", "tests.clients.roster")),
     ("clients", tests("clients", *TWO_FILES_AT_ONCE)),
     ("kafka", tests("kafka")),
     ("spark", tests("spark")),
