@@ -57,7 +57,8 @@ final class Application {
         }
     }
 
-    static final Duration PATIENCE = Duration.ofMillis(Driver.READ_MS);
+    /** To start takes long where much else is running. Twice this is still less than the scenarios wait for an answer. */
+    static final Duration PATIENCE = Duration.ofSeconds(27);
     final String id;
     private final KafkaStreams streams;
     private final Path folder;
