@@ -1,6 +1,6 @@
 """Small requests over many connections, each of which waits for its answer before it asks again.
 
-One loop over ready sockets, with the request made once; what it costs is the same for every broker, and it leaves the
+One loop over ready sockets, with requests made once; what it costs is the same for every broker, and it leaves the
 other core to the broker.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 import selectors
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 
 from bench.raw import (
     Connection,
@@ -24,6 +25,9 @@ from bench.raw import (
     produce_error,
     produce_frame,
 )
+
+Questions = bytes | Iterator[bytes]
+"""What one connection asks: the same again and again, or the next of many, all of which get answers of one size."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,7 +61,7 @@ def wake_coordinator(bootstrap: str) -> None:
         connection.ask(find_coordinator_frame("bench"))
 
 
-def hammer(bootstrap: str, requests: Sequence[bytes], error_in: Callable[[bytes], int], seconds: float) -> Small:
+def hammer(bootstrap: str, requests: Sequence[Questions], error_in: Callable[[bytes], int], seconds: float) -> Small:
     with Hammer(bootstrap, requests, error_in) as many:
         warm = many.hit(seconds / 5)
         waits = many.hit(seconds)
@@ -66,16 +70,16 @@ def hammer(bootstrap: str, requests: Sequence[bytes], error_in: Callable[[bytes]
 
 
 class Hammer:
-    """One connection for each request, which is sent again as soon as it was answered."""
+    """One connection for each of `requests`, which asks again as soon as it was answered."""
 
-    def __init__(self, bootstrap: str, requests: Sequence[bytes], error_in: Callable[[bytes], int]) -> None:
+    def __init__(self, bootstrap: str, requests: Sequence[Questions], error_in: Callable[[bytes], int]) -> None:
         self._selector = selectors.DefaultSelector()
-        self._asked: dict[Connection, bytes] = {}
+        self._asked: dict[Connection, Iterator[bytes]] = {}
         self._sizes: dict[Connection, int] = {}
         for request in requests:
             connection = Connection(bootstrap)
-            self._asked[connection] = request
-            self._sizes[connection] = len(_first_answer(connection, request, error_in)) + 4
+            questions = self._asked[connection] = repeat(request) if isinstance(request, bytes) else request
+            self._sizes[connection] = len(_first_answer(connection, next(questions), error_in)) + 4
             connection.socket.setblocking(False)
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
 
@@ -102,7 +106,10 @@ def _first_answer(connection: Connection, request: bytes, error_in: Callable[[by
 
 
 def _spin(
-    selector: selectors.BaseSelector, asked: dict[Connection, bytes], sizes: dict[Connection, int], seconds: float
+    selector: selectors.BaseSelector,
+    asked: dict[Connection, Iterator[bytes]],
+    sizes: dict[Connection, int],
+    seconds: float,
 ) -> list[float]:
     """Ask and ask again for that long; how long each answer took.  Ends with no question open."""
     clock = time.perf_counter
@@ -110,8 +117,8 @@ def _spin(
     sent = {connection: clock() for connection in asked}
     got = dict.fromkeys(asked, 0)
     over = clock() + seconds
-    for connection, request in asked.items():
-        connection.socket.send(request)
+    for connection, questions in asked.items():
+        connection.socket.send(next(questions))
     waiting = len(asked)
     while waiting:
         for key, _ in selector.select():
@@ -124,7 +131,7 @@ def _spin(
             waits.append(now - sent[connection])
             if now < over:
                 sent[connection] = now
-                connection.socket.send(asked[connection])
+                connection.socket.send(next(asked[connection]))
             else:
                 waiting -= 1
     return waits

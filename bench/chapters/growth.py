@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import cycle
 
 from bench import tools
 from bench.chapter import Bench, Broker
 from bench.peer import cpu_seconds
 from bench.raw import Connection, commit_error, commit_frame, create_topic, produce_error, produce_frame
-from bench.small import hammer, wake_coordinator
+from bench.small import Questions, hammer, wake_coordinator
 
 TITLE = "How costs grow"
 CONNECTIONS = 16
 FILLER = 900_000
 MICROSECONDS = "µs of processor time for a request"
+BY_PARTITIONS = "A produce, by partitions"
 
 
 def run(bench: Bench) -> None:
@@ -26,8 +28,9 @@ def run(bench: Bench) -> None:
     seconds = 0.5 if quick else 2.0
     for broker in bench.contenders():
         _warm_up(broker, seconds)
-        for count in (1, 100) if quick else (1, 10, 100, 1_000):
+        for count in (1, 100) if quick else (1, 10, 100, 2_000):
             _partitions(bench, broker, count, seconds)
+        bench.flat_within(BY_PARTITIONS, 1.2)
         for count in (1, 16) if quick else (1, 4, 16, 64, 256):
             _connections(bench, broker, count, seconds)
         for count in (16, 100) if quick else (16, 100, 1_000, 5_000):
@@ -37,7 +40,7 @@ def run(bench: Bench) -> None:
         _log_size(bench, broker, (0, 0.1) if quick else (0, 0.5, 1, 2), seconds)
 
 
-def _cost(broker: Broker, requests: Sequence[bytes], error_in: Callable[[bytes], int], seconds: float) -> float:
+def _cost(broker: Broker, requests: Sequence[Questions], error_in: Callable[[bytes], int], seconds: float) -> float:
     before = cpu_seconds(broker.pid)
     hit = hammer(broker.bootstrap, requests, error_in, seconds)
     return (cpu_seconds(broker.pid) - before) / hit.asked * 1e6
@@ -49,18 +52,16 @@ def _warm_up(broker: Broker, seconds: float) -> None:
 
 
 def _partitions(bench: Bench, broker: Broker, count: int, seconds: float) -> None:
-    """Produces to every partition in turn, so that all of them are open and written."""
+    """Produces to all partitions in turn; each of them was written to before."""
     topic = f"of-{count}"
     create_topic(broker.bootstrap, topic, count)
+    frames = [produce_frame(topic, b"x" * 200, partition=partition) for partition in range(count)]
     with Connection(broker.bootstrap) as connection:
-        for partition in range(count):
-            connection.ask(produce_frame(topic, b"x" * 200, partition=partition))
-    requests = [
-        produce_frame(topic, b"x" * 200, partition=number * count // CONNECTIONS % count)
-        for number in range(CONNECTIONS)
-    ]
+        for frame in frames:
+            connection.ask(frame)
+    requests = [cycle(frames[number % count :: CONNECTIONS]) for number in range(CONNECTIONS)]
     cost = _cost(broker, requests, partial(produce_error, topic), seconds)
-    bench.grow("A produce, by partitions", "partitions", MICROSECONDS, broker.name, count, cost)
+    bench.grow(BY_PARTITIONS, "partitions", MICROSECONDS, broker.name, count, cost)
 
 
 def _connections(bench: Bench, broker: Broker, count: int, seconds: float) -> None:
