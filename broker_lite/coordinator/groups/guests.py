@@ -108,7 +108,7 @@ def sync(group: ConsumerGroup, turn: Turn, asked: Sync, ticket: Ticket, catalogu
     names = {protocol.name for protocol in classic.supported_protocols}
     if asked.protocol_type not in (None, CONSUMER) or (asked.protocol is not None and asked.protocol not in names):
         raise InconsistentGroupProtocol(f"member {member.id} joined with {sorted(names)}, not {asked.protocol!r}")
-    if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+    if _can_follow(group, turn, member) and member.state is not MemberState.UNREVOKED_PARTITIONS:
         _expect_join(group, turn, member)
         raise RebalanceInProgress(f"group {group.id} is in epoch {group.epoch}, member {member.id} must join again")
     turn.cancel_timer("resync", group.id, member.id)
@@ -123,12 +123,20 @@ def heartbeat(group: ConsumerGroup, turn: Turn, member_id: str, instance_id: str
     turn.set_timer("session", group.id, member.id, within_ms=classic.session_timeout_ms)
     waits = member.state is MemberState.UNRELEASED_PARTITIONS and not _can_get_more(group, member)
     if (
-        member.epoch < group.epoch
+        _can_follow(group, turn, member)
         or member.state is MemberState.UNREVOKED_PARTITIONS
         or (member.state is MemberState.UNRELEASED_PARTITIONS and not waits)
     ):
         _expect_join(group, turn, member)
         raise RebalanceInProgress(f"member {member.id} has another step to make in group {group.id}")
+
+
+def _can_follow(group: ConsumerGroup, turn: Turn, member: ConsumerMember) -> bool:
+    """Whether a join would bring the member on: there is a younger assignment, or its join may make one."""
+    if member.epoch < group.assignment_epoch:
+        return True
+    interval_ms = turn.settings.consumer(group.id).assignment_interval_ms
+    return member.epoch < group.epoch and group.may_assign(turn.now_ms, interval_ms)
 
 
 def _can_get_more(group: ConsumerGroup, member: ConsumerMember) -> bool:

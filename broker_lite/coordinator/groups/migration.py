@@ -54,7 +54,9 @@ def upgrade(group: ClassicGroup, turn: Turn, catalogue: Catalogue) -> ConsumerGr
     records = [member.metadata_record(group.id) for member in members]
     records.append(made.epoch_record(group.generation, 0))
     records += [made.target_record(member.id, member.assigned) for member in members]
-    records.append(made.target_epoch_record(group.generation, turn.now_ms))
+    records.append(
+        made.target_epoch_record(group.generation, 0)
+    )  # the broker has assigned nothing yet: it need not wait
     records += [member.assignment_record(group.id) for member in members]
     for line in records:
         assert line.spoken is not None

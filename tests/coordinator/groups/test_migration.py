@@ -5,7 +5,7 @@ import pytest
 from broker_lite.coordinator.groups.classic import ClassicGroup
 from broker_lite.coordinator.groups.consumer import ConsumerGroup, ConsumerState
 from broker_lite.coordinator.groups.members import Joined, Synced
-from broker_lite.coordinator.groups.settings import GroupSettings
+from broker_lite.coordinator.groups.settings import ConsumerSettings, GroupSettings
 from broker_lite.coordinator.groups.state import State
 from broker_lite.coordinator.groups.subscription import (
     NEWEST,
@@ -207,6 +207,29 @@ def test_a_classic_member_may_join_a_consumer_group_in_two_steps() -> None:
     a.generation = book.groups.group(GROUP).members["a"].epoch  # type: ignore[union-attr]
     everybody(c, a)
     assert (len(c.owns), len(a.owns)) == (3, 3)
+
+
+def test_a_classic_member_is_not_sent_to_join_while_nothing_may_be_assigned() -> None:
+    book = Playbook(GroupSettings(consumer=lambda _: ConsumerSettings(assignment_interval_ms=1000)))
+    book.topics["t"] = 6
+    a = Classic(book, "a")
+    book >> join("a", protocols=a.protocols, session=30, rebalance=30)
+    book.wait(0.1) << joined("a", generation=1)
+    a.generation = 1
+    book >> sync("a", {"a": write_assignment([("t", [0, 1, 2, 3, 4, 5])], 1)})
+    book.heard.clear()
+    c = Consumer(book, "c", "t").beat()
+    assert c.epoch == 2, "what the classic members agreed on is nothing to wait after"
+    everybody(a, c)
+    assert (len(a.owns), len(c.owns)) == (3, 3)
+    d = Consumer(book, "d", "t").beat()
+    assert (c.epoch, d.epoch) == (2, 2)
+    book >> heartbeat("a", generation=2) << told("a")
+    a.sync()
+    book.wait(1)
+    book >> heartbeat("a", generation=2) << told("a", ErrorCode.REBALANCE_IN_PROGRESS)
+    everybody(a, c, d)
+    assert (len(a.owns), len(c.owns), len(d.owns)) == (2, 2, 2)
 
 
 def test_who_waits_in_a_classic_round_is_sent_back_to_join() -> None:
