@@ -214,8 +214,8 @@ class GroupCoordinator:
 
     @property
     def has_consumer_protocol(self) -> bool:
-        """`group.coordinator.rebalance.protocols` may switch it off."""
-        return "consumer" in self._protocols
+        """`group.coordinator.rebalance.protocols` may switch it off, and so may the feature `group.version`."""
+        return "consumer" in self._protocols and self._broker.features_on.level("group.version") > 0
 
     def is_of_consumers(self, group: str) -> bool:
         """Whether it has members and speaks the consumer protocol."""

@@ -116,6 +116,15 @@ async def test_the_consumer_protocol_can_be_switched_off(tmp_path: Path) -> None
         assert (await describe(talk)).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
+async def test_it_is_off_with_the_feature_too(talk: Talk) -> None:
+    talk.broker.features_on.set({"group.version": 0})
+    refused = await beat(talk, joining())
+    assert (refused.error_code, refused.error_message) == (ErrorCode.UNSUPPORTED_VERSION, None)
+    assert (await describe(talk)).error_code == ErrorCode.UNSUPPORTED_VERSION
+    talk.broker.features_on.set({"group.version": 1})
+    assert (await beat(talk, joining())).error_code == 0
+
+
 async def test_a_consumer_group_forgets_the_name_of_a_classic_member_that_it_refuses(talk: Talk) -> None:
     """A classic group repeats it; so it is in Kafka."""
     await beat(talk, joining())
