@@ -245,6 +245,8 @@ def _takes_long(records: memoryview, rules: AppendRules, clock: Clock) -> bool:
     size = len(records)
     if size < HEADER_SIZE:
         return False
+    if size <= _LARGE and not records[_ATTRIBUTES] & CODEC_MASK and records[MAGIC_AT] == MAGIC:
+        return False  # as nearly all small ones
     magic, attributes, newest, count = _peek(records)
     if magic < MAGIC:
         codec, count = records[_OLD_ATTRIBUTES] & CODEC_MASK, 0
