@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
+from broker_lite.pipeline.worker import settle
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -74,6 +76,7 @@ def run_tasks(
     failed: list[BaseException] = []
 
     def counted(pair: tuple[T, int]) -> R:
+        settle()
         result = work(pair[0])
         done.add(pair[1])
         finished.add(1)

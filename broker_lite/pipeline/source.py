@@ -38,6 +38,7 @@ from broker_lite.pipeline.arrowlog import BATCHES, HEADERS, batch_rows
 from broker_lite.pipeline.errors import Damaged, DataLost, WrongOption
 from broker_lite.pipeline.options import Asked, WriteAsked, read_options, write_options
 from broker_lite.pipeline.slices import Slice
+from broker_lite.pipeline.worker import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -176,9 +177,11 @@ class BatchReader(DataSourceReader):
         self._asked, self._names = asked, names
 
     def partitions(self) -> Sequence[InputPartition]:
+        settle()  # planning has a process of its own
         return [Part(one) for one in plan.batch_slices(self._asked)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        settle()
         return _rows(cast(Part, partition).slice, self._names)
 
 
@@ -186,6 +189,7 @@ class HeaderReader(BatchReader):
     """All batches, control and damaged ones too; `fault` is set on a row that stands for bytes that are no batch."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        settle()
         part = cast(Part, partition).slice
         fields = [
             ("topic", pa.string()),
@@ -265,6 +269,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return [Part(one) for one in plan.slices_between(source, self._asked, bounds, begun, ends)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        settle()
         return _rows(cast(Part, partition).slice, self._names)
 
 
