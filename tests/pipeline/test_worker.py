@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
+import pytest
+
 from broker_lite.pipeline.progress import Progress, run_tasks
 from broker_lite.pipeline.worker import settle
 
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(300)
 def test_what_a_worker_loaded_is_set_aside_before_its_first_task(spark: SparkSession) -> None:
     def set_aside(_: int) -> int:
         import gc

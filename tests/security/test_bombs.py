@@ -154,6 +154,7 @@ async def test_a_thread_whose_time_is_over_ends_by_itself(
         assert (await talk.fetch("t", 0)).responses[0].partitions[0].high_watermark == 0, "nothing was written"
 
 
+@pytest.mark.slow
 async def test_a_batch_from_the_future_stalls_nobody(tmp_path: Path) -> None:
     """On a topic that asks for nothing its records are read all the same, to find those that are too new."""
     async with talking(tmp_path, topics=[TopicAtStart("t", 1, {})]) as talk:
