@@ -15,7 +15,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -27,7 +27,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.chapter import Bench
 from bench.measures import OURS, THEIRS, Measure
-from bench.peer import BrokerLite
+from bench.peer import BrokerLite, cpu_seconds
 from broker_lite.ids import TopicPartition
 from broker_lite.log.layout import HIGH_WATERMARKS, META_PROPERTIES, format_offsets
 from broker_lite.pipeline.archive import archive
@@ -168,11 +168,11 @@ def _warm_up(ways: Sequence[Way]) -> None:
 def _compare(bench: Bench, ways: Sequence[Way]) -> None:
     for number in range(bench.rounds):
         for way in ways if number % 2 else reversed(ways):
-            spent = _processor_seconds()
+            before = _processor_times()
             seconds = _timed(way.go)
             bench.note(way.measure, way.who, way.work / seconds)
             cost = Measure(f"processor time: {way.measure.name}", "s for a million", less_is_better=True)
-            bench.note(cost, way.who, (_processor_seconds() - spent) / way.records * 1e6)
+            bench.note(cost, way.who, _spent_since(before) / way.records * 1e6)
 
 
 def _asked(data: str, topic: str) -> Asked:
@@ -270,16 +270,18 @@ def _peak(bench: Bench, what: str) -> None:
         bench.note(measure, OURS, max(peaks))
 
 
-def _processor_seconds() -> float:
-    """Of this process and all below it, those that have ended among them."""
-    ticks = 0
+def _processor_times() -> dict[int, float]:
+    """Seconds, of this process and of all below it that live."""
+    times = {}
     for pid in (os.getpid(), *_below()):
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
-            continue
-        ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+        with suppress(OSError):  # it has just ended
+            times[pid] = cpu_seconds(pid)
+    return times
+
+
+def _spent_since(before: dict[int, float]) -> float:
+    """By each that lives: Spark ends workers that had nothing to do for a minute, and nobody inherits their time."""
+    return sum(spent - before.get(pid, 0.0) for pid, spent in _processor_times().items())
 
 
 def _workers() -> list[int]:
