@@ -65,6 +65,7 @@ def partition_settings(topic: TopicSettings, broker: Settings, durability: Durab
             ),
         ),
         producer_expiration_ms=broker.get(keys.PRODUCER_ID_EXPIRATION_MS),
+        producer_expiration_check_ms=broker.get(keys.PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS),
         hold_high_until_synced=durability is Durability.FSYNC,
     )
 

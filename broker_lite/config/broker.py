@@ -124,6 +124,9 @@ PRODUCER_ID_EXPIRATION_MS = Key(
     "producer.id.expiration.ms", Kind.INT, 86400000, "An idempotent producer is forgotten when silent for so long.",
     low=1, dynamic=True,
 )  # fmt: skip
+PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS = Key(
+    "producer.id.expiration.check.interval.ms", Kind.INT, 600000, "How often it is looked for such producers.", low=1
+)
 
 # The log: what a topic gets that says nothing itself, and the upkeep of all.
 

@@ -62,7 +62,7 @@ _BY_NAME = {
         quota.window.num quota.window.size.seconds client.quota.callback.class config.providers
         create.topic.policy.class.name server.max.startup.time.ms
         socket.listen.backlog.size socket.send.buffer.bytes socket.receive.buffer.bytes
-        producer.id.expiration.check.interval.ms log.flush.offset.checkpoint.interval.ms
+        log.flush.offset.checkpoint.interval.ms
         unstable.api.versions.enable unstable.feature.versions.enable alter.config.policy.class.name
     """,
     SECURITY: """

@@ -45,8 +45,6 @@ from broker_lite.records.batch import NO_TIMESTAMP, Batch
 from broker_lite.records.check import Checked, check_client_batch
 from broker_lite.records.control import build_marker
 
-_EXPIRY_EVERY_MS = 600_000
-
 
 class Partition:
     """One partition of a topic, led by this broker."""
@@ -333,7 +331,7 @@ class Partition:
     def upkeep(self, now_ms: int) -> None:
         """What time alone brings about."""
         self.log.roll_if_old(now_ms)
-        if now_ms - self._expired_ms >= _EXPIRY_EVERY_MS:
+        if now_ms - self._expired_ms >= self.settings.producer_expiration_check_ms:
             self._expired_ms = now_ms
             self._state.producers.expire(now_ms, self.settings.producer_expiration_ms)
 

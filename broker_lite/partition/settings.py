@@ -12,6 +12,7 @@ class PartitionSettings:
     rules: AppendRules = field(default_factory=AppendRules)
     log: LogSettings = field(default_factory=LogSettings)
     producer_expiration_ms: int = 24 * 3600 * 1000
+    producer_expiration_check_ms: int = 600_000
     hold_high_until_synced: bool = False
     """An acknowledgement means that the disk has it, so nobody reads what it may lose."""
 

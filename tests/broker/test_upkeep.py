@@ -222,3 +222,17 @@ async def test_a_log_that_kafka_compacted_behind_its_recovery_point_is_not_damag
     async with talking(tmp_path, durability=Durability.OS) as talk:
         assert talk.broker.topics.partition("t", 0).log.recovered.damage is None
         assert (await talk.produce("t", batch=build_batch(records, timestamp=NOW))).base_offset == 100
+
+
+async def test_silent_producers_are_looked_for_as_often_as_the_configuration_says(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    settings = {"producer.id.expiration.ms": "2000", "producer.id.expiration.check.interval.ms": "5000"}
+    async with talking(tmp_path, clock, settings=settings, topics=topic()) as talk:
+        partition = talk.broker.topics.partition("t", 0)
+        assert (await talk.produce("t", b"x", producer=(7, 0, 0))).error_code == 0
+        known = []
+        for _ in range(6):
+            clock.advance(1)
+            talk.broker.upkeep.tick()
+            known.append(len(partition.describe_producers()))
+        assert known == [1, 1, 1, 1, 0, 0]
