@@ -23,8 +23,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 def make_topic(broker: BrokerProcess, name: str) -> str:
+    """Its records are of 2023, and are kept all the same."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in admin.create_topics([NewTopic(name, 1, 1)]).values():
+    for future in admin.create_topics([NewTopic(name, 1, 1, config={"retention.ms": "-1"})]).values():
         future.result(10)
     return name
 
