@@ -326,8 +326,6 @@ def fetch(wire: Wire, both: dict[int, range]) -> None:
     ids = make(wire, topic("fe", 2))
     fill(wire, "fe")
     for version in both[1]:
-        if version > 17:
-            continue
         for name, index in (("fe", 0), ("fe", 1), ("fe", 9), ("nope", 0)):
             for offset in (-1, 0, 1, 3, 6, 7):
                 for isolation in (0, 1):
