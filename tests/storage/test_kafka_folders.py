@@ -25,6 +25,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PARTITIONS = 3
 TIME = 1_700_000_000_000
+KEEP = {"log.retention.ms": "-1"}
+OURS_KEEPS = ("--set", "log.retention.ms=-1")
+"""Both brokers look for old segments half a minute after their start, and what is written here is old."""
 GROUP = "readers"
 NEW_GROUP = "new-readers"
 T = TypeVar("T")
@@ -200,7 +203,7 @@ def delete_some(bootstrap: str, topic: str) -> None:
 def test_a_folder_of_kafka_opens_with_everything_that_was_in_it(
     tmp_path: Path, end: Callable[[KafkaServer], None]
 ) -> None:
-    with KafkaServer(tmp_path / "kafka") as kafka:
+    with KafkaServer(tmp_path / "kafka", KEEP) as kafka:
         make_topic(kafka.bootstrap, "orders")
         fill(kafka.bootstrap, "orders")
         if end is KafkaServer.stop:  # Kafka writes deletions down half a minute later
@@ -210,7 +213,7 @@ def test_a_folder_of_kafka_opens_with_everything_that_was_in_it(
         left = leave_open(kafka.bootstrap, "orders")
         before = look(kafka.bootstrap, "orders")
         end(kafka)
-    broker = BrokerProcess(tmp_path / "ours")
+    broker = BrokerProcess(tmp_path / "ours", OURS_KEEPS)
     broker.data = kafka.data
     with broker:
         after = look(broker.bootstrap, "orders")
@@ -241,7 +244,7 @@ def test_a_folder_of_kafka_opens_with_everything_that_was_in_it(
 
 
 def test_our_partition_folders_are_served_by_kafka(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path / "ours", ["--set", "log.segment.bytes=65536"]) as broker:
+    with BrokerProcess(tmp_path / "ours", [*OURS_KEEPS, "--set", "log.segment.bytes=65536"]) as broker:
         make_topic(broker.bootstrap, "orders")
         for _ in range(4):  # so that our leader epochs are higher than Kafka's
             write_one(broker.bootstrap, "orders")
@@ -250,7 +253,7 @@ def test_our_partition_folders_are_served_by_kafka(tmp_path: Path) -> None:
         commit_some(broker.bootstrap, "orders")
         before = look(broker.bootstrap, "orders")
         broker.stop()
-    with KafkaServer(tmp_path / "kafka") as kafka:
+    with KafkaServer(tmp_path / "kafka", KEEP) as kafka:
         make_topic(kafka.bootstrap, "orders")
         commit_some(kafka.bootstrap, "orders")
         kafka.stop()
