@@ -72,6 +72,8 @@ def broker_entries(settings: Settings, dynamic: Mapping[str, str]) -> Iterator[E
     """Every key of the broker, and what was set while running under names that we have no declaration for."""
     declared = kept_keys() | BROKER_KEYS
     for name, key in sorted(declared.items()):
+        if key.internal:
+            continue
         words = _from(name, settings.words(_STAND_INS.get(name, (name,))))
         value = settings.get(key) if name in BROKER_KEYS else _said(key, words)
         yield _entry(name, key, value, words, read_only=not key.dynamic)

@@ -125,8 +125,9 @@ PRODUCER_ID_EXPIRATION_MS = Key(
     low=1, dynamic=True,
 )  # fmt: skip
 PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS = Key(
-    "producer.id.expiration.check.interval.ms", Kind.INT, 600000, "How often it is looked for such producers.", low=1
-)
+    "producer.id.expiration.check.interval.ms", Kind.INT, 600000, "How often it is looked for such producers.",
+    low=1, internal=True,
+)  # fmt: skip
 
 # The log: what a topic gets that says nothing itself, and the upkeep of all.
 

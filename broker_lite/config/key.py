@@ -87,6 +87,8 @@ class Key(Generic[T_co]):
     """May be changed while the broker runs."""
     synonyms: tuple[Synonym, ...] = ()
     ignored: str = ""
+    internal: bool = False
+    """It can be set, but Kafka does not tell of it."""
 
     @property
     def honoured(self) -> bool:
