@@ -24,7 +24,7 @@ import anyio.to_thread
 from broker_lite.apis.registry import Context, serves
 from broker_lite.clock import alarm
 from broker_lite.errors import BrokerError, InvalidRequest, UnsupportedVersion
-from broker_lite.partition.lookup import Found, Opened, Question, Unopened, by_max_time, by_time, first_in
+from broker_lite.partition.lookup import Found, Opened, Question, Unopened, first_in
 from broker_lite.partition.partition import Partition
 from broker_lite.records.patience import unless
 from broker_lite.wire.messages.k02_list_offsets import (
@@ -147,9 +147,9 @@ def _find(partition: Partition, timestamp: int, committed: bool, opened: Opened)
     if timestamp in (LATEST_REMOTE, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
     if timestamp == MAX_TIMESTAMP:
-        found = by_max_time(partition.log, offsets.high, opened)
+        found = partition.max_timestamp_offset(opening=opened)
     else:
-        found = by_time(partition.log, timestamp, offsets.stable if committed else offsets.high, opened)
+        found = partition.offset_by_time(timestamp, committed=committed, opening=opened)
     return (-1, -1, -1) if found is None else found
 
 

@@ -76,18 +76,18 @@ class Opened:
         self._known[question.batch.base_offset] = found
 
 
-def by_time(log: Log, timestamp: int, limit: Offset, open_: Open = first_in) -> Found | None:
+def by_time(log: Log, timestamp: int, limit: Offset, opening: Open = first_in) -> Found | None:
     """The first record before `limit` that is of `timestamp` or later."""
     for batch in log.find_time(timestamp):
         if batch.base_offset >= limit:
             return None
-        found = open_(batch, timestamp, log.start)
+        found = opening(batch, timestamp, log.start)
         if found is not None:
             return found if found[0] < limit else None
     return None
 
 
-def by_max_time(log: Log, limit: Offset, open_: Open = first_in) -> Found | None:
+def by_max_time(log: Log, limit: Offset, opening: Open = first_in) -> Found | None:
     """The first record with the highest timestamp, if it lies before `limit`."""
     top = log.max_timestamp()
     if top is None or log.start >= log.end:
@@ -99,7 +99,7 @@ def by_max_time(log: Log, limit: Offset, open_: Open = first_in) -> Found | None
             return None
         timestamp, last = step.max_timestamp, Offset(step.last)
     batch = log.batch_at(last)
-    found = None if batch is None else open_(batch, timestamp, log.start)
+    found = None if batch is None else opening(batch, timestamp, log.start)
     return found if found is not None and found[0] < limit else None
 
 

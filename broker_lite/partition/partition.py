@@ -37,6 +37,7 @@ from broker_lite.log.sync import SyncJob
 from broker_lite.partition import lookup, snapshots
 from broker_lite.partition.answers import ActiveProducer, Appended, Read, active
 from broker_lite.partition.claim import claim, next_epoch
+from broker_lite.partition.lookup import Found, Open, first_in
 from broker_lite.partition.offsets import Offsets
 from broker_lite.partition.producers import CLIENT, COORDINATOR, Draft, Duplicate, Origin
 from broker_lite.partition.replay import State, restore
@@ -271,13 +272,14 @@ class Partition:
             self._old_until = lookup.old_until(self.log)
         return self._old_until
 
-    def offset_by_time(self, timestamp: int, *, committed: bool) -> tuple[Offset, int, LeaderEpoch] | None:
+    def offset_by_time(self, timestamp: int, *, committed: bool, opening: Open = first_in) -> Found | None:
         """The first record that is not older, its time and its epoch; None if readers cannot see one."""
-        return lookup.by_time(self.log, timestamp, self.offsets.stable if committed else self.offsets.high)
+        limit = self.offsets.stable if committed else self.offsets.high
+        return lookup.by_time(self.log, timestamp, limit, opening)
 
-    def max_timestamp_offset(self, *, committed: bool = False) -> tuple[Offset, int, LeaderEpoch] | None:
+    def max_timestamp_offset(self, *, committed: bool = False, opening: Open = first_in) -> Found | None:
         """The first record with the highest timestamp of all."""
-        return lookup.by_max_time(self.log, self.offsets.stable if committed else self.offsets.high)
+        return lookup.by_max_time(self.log, self.offsets.stable if committed else self.offsets.high, opening)
 
     def segment_starts(self) -> list[tuple[Offset, int]]:
         """First offset and highest timestamp of each segment, oldest first."""
