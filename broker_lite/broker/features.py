@@ -13,14 +13,15 @@ from broker_lite.shapes import dataclass
 
 KIND = "feature"
 METADATA = "metadata.version"
+TRANSACTIONS = "transaction.version"
 SUPPORTED = {
     "group.version": (0, 1),
     "kraft.version": (0, 1),
     METADATA: (7, 30),
-    "transaction.version": (0, 2),
+    TRANSACTIONS: (0, 2),
 }
 """Name -> lowest and highest level."""
-_AT_FIRST = {METADATA: 30, "transaction.version": 2, "group.version": 1}
+_AT_FIRST = {METADATA: 30, TRANSACTIONS: 2, "group.version": 1}
 
 
 @dataclass(frozen=True, slots=True)

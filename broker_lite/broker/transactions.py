@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from broker_lite.broker.features import TRANSACTIONS
 from broker_lite.broker.groups import partition_of
 from broker_lite.broker.plain_records import latest_of_each_key
 from broker_lite.config import coordination as keys
@@ -63,7 +64,7 @@ class Transactions:
             max_timeout_ms=settings.get(keys.TRANSACTION_MAX_TIMEOUT_MS),
             id_expiration_ms=settings.get(keys.TRANSACTIONAL_ID_EXPIRATION_MS),
         )
-        self.coordinator = Coordinator(rules, broker.producer_ids.new)
+        self.coordinator = Coordinator(rules, broker.producer_ids.new, lambda: broker.features_on.level(TRANSACTIONS))
         self._finishing: set[str] = set()
         self._abort_at = 0.0
         self._expire_at = 0.0

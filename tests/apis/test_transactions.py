@@ -8,9 +8,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from broker_lite.broker.plain_records import latest_of_each_key
 from broker_lite.clock import ManualClock
 from broker_lite.config.start import Durability
 from broker_lite.errors import ErrorCode
+from broker_lite.ids import TRANSACTION_STATE_TOPIC
 from broker_lite.records.batch import walk
 from broker_lite.wire.messages.k01_fetch import FetchResponse, PartitionData
 from broker_lite.wire.messages.k09_offset_fetch import (
@@ -333,3 +335,22 @@ async def test_people_can_look_at_transactions_and_producers(talk: Talk) -> None
     )
     (active,) = producers.topics[0].partitions[0].active_producers
     assert (active.producer_id, active.current_txn_start_offset) == (producer.id, 0)
+
+
+@pytest.mark.parametrize(("level", "written"), [(0, 0), (1, 1), (2, 1)])
+async def test_the_level_of_the_feature_says_in_which_version_the_state_is_written(
+    talk: Talk, level: int, written: int
+) -> None:
+    talk.broker.features_on.set({"transaction.version": level})
+    producer = Producer(talk)
+    assert await producer.init() == 0
+    assert await producer.add() == [0]
+    assert await producer.send(b"a") == 0
+    assert await producer.end() == 0
+    states = [
+        value
+        for partition in talk.broker.topics.open_partitions()
+        if partition.tp.topic == TRANSACTION_STATE_TOPIC
+        for _, value in latest_of_each_key(partition).values()
+    ]
+    assert [value and value[:2] for value in states] == [written.to_bytes(2, "big")]

@@ -40,9 +40,13 @@ class TransactionRules:
 
 
 class Coordinator:
-    def __init__(self, rules: TransactionRules, new_producer_id: Callable[[], int]) -> None:
+    def __init__(
+        self, rules: TransactionRules, new_producer_id: Callable[[], int], level: Callable[[], int] = lambda: 2
+    ) -> None:
         self.rules = rules
         self._new_producer_id = new_producer_id
+        self._level = level
+        """How far the feature `transaction.version` is switched on now."""
         self._transactions: dict[str, Transaction] = {}
 
     def __iter__(self) -> Iterator[Transaction]:
@@ -227,7 +231,7 @@ class Coordinator:
         return Decision(None, records=[schemas.tombstone(transactional_id)])
 
     def _decide(self, following: Transaction, reply: Reply) -> Decision[Reply]:
-        return Decision(reply, records=[schemas.write(following)])
+        return Decision(reply, records=[schemas.write(following, self._level())])
 
 
 def _may_continue(now: Transaction, given: Producer) -> bool:

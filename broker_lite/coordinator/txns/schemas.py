@@ -1,7 +1,8 @@
 """What is written to `__transaction_state`: Kafka's own key and value, so that Kafka's tools read ours and we theirs.
 
 A key is `int16 0` and the transactional id; a value is `int16 version` and the fields.  Version 1 has tagged fields,
-which the second generation of the protocol needs; version 0 is read from older folders.
+which the second generation of the protocol needs.  Version 0 is read from older folders, and written while the feature
+`transaction.version` is off, for readers that know nothing newer: brokers before 3.8, and Flink.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from broker_lite.wire.schema import Int8, Int16, Int32, Int64, String, message, 
 
 _VERSION = binary.Struct(">h")
 _KEY_KIND = 0
-_VALUE_VERSION = 1
+TAGGED = 1
+"""The newest version of a value, and the level of `transaction.version` from which it is written."""
 
 
 @message(key=None, versions="0")
@@ -46,8 +48,10 @@ class TransactionLogValue:
     client_transaction_version: Int16 = since(1, tag=2, default=0, ignorable=True)
 
 
-def write(transaction: Transaction) -> Record:
-    value = _VERSION.pack(_VALUE_VERSION) + encode_bytes(_value(transaction), _VALUE_VERSION)
+def write(transaction: Transaction, level: int = TAGGED) -> Record:
+    """`level` is that of `transaction.version`. What version 0 cannot say, a restart forgets."""
+    version = min(level, TAGGED)
+    value = _VERSION.pack(version) + encode_bytes(_value(transaction), version)
     return Record(_key(transaction.id), value, spoken=(transaction.id, transaction))
 
 
