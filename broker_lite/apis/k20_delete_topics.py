@@ -73,8 +73,6 @@ def _check(ctx: Context, req: DeleteTopicsRequest, state: DeleteTopicState, time
     topic = _find(ctx, state)
     if times > 1:
         raise InvalidRequest("Duplicate topic name." if state.name is not None else "Duplicate topic id.")
-    if topic.is_internal:
-        raise InvalidRequest(f"{topic.name} is kept by the broker itself and cannot be deleted")
     mutate(ctx, topic.partition_count, strict_from=_FIRST_WITH_STRICT_QUOTA)
     return topic
 

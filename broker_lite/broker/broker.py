@@ -233,7 +233,9 @@ class Broker:
 
     def delete_topics(self, topics: list[Topic]) -> None:
         self.topics.delete_all(topics)
-        for topic in topics:
+        # A coordinator that has lost its own topic first: it must not make it again to tell of the others.
+        for topic in sorted(topics, key=lambda one: not one.is_internal):
+            self.transactions.on_topic_deleted(topic.name)
             self.groups.on_topic_deleted(topic.name)
             for tp in topic.partitions():
                 self.purgatory.wake(tp)

@@ -36,6 +36,7 @@ from broker_lite.errors import (
     CoordinatorNotAvailable,
     ErrorCode,
     StorageFailed,
+    refusal,
 )
 from broker_lite.ids import GROUP_OFFSETS_TOPIC
 from broker_lite.logs import get_logger
@@ -156,8 +157,8 @@ class GroupCoordinator:
 
     async def _load(self) -> None:
         with _nothing_is_garbage():
-            for index in sorted(self._loading):
-                for _ in self._load_one(index):
+            while self._loading:
+                for _ in self._load_one(min(self._loading)):
                     await anyio.lowlevel.checkpoint()
         for topic in self._gone_while_loading:
             self.on_topic_deleted(topic)
@@ -166,7 +167,10 @@ class GroupCoordinator:
     def _load_one(self, index: int) -> Iterator[None]:
         groups = Groups(self.settings, self._broker.topics)
         replay = Replay(groups, self._partition(index), now_ms=self._clock.now_ms())
-        yield from replay.run()
+        for _ in replay.run():
+            yield
+            if index not in self._loading:
+                return  # the topic was deleted meanwhile
         self._parts[index] = groups
         self._loading.discard(index)
         loaded = groups.loaded(now=self._clock.monotonic(), now_ms=self._clock.now_ms())
@@ -266,10 +270,22 @@ class GroupCoordinator:
         return self._carry_out(index, groups, groups.delete_offsets(group, places, **self._now()))
 
     def on_topic_deleted(self, topic: str) -> None:
+        if topic == GROUP_OFFSETS_TOPIC:
+            self._forget_all()
+            return
         if self._loading:
             self._gone_while_loading.add(topic)
         for index, groups in list(self._parts.items()):
             self._carry_out_alone(index, groups, groups.on_topic_deleted(topic))
+
+    def _forget_all(self) -> None:
+        """`__consumer_offsets` was deleted, which Kafka allows: its groups are gone, whoever waits has to ask anew."""
+        gone = refusal(ErrorCode.NOT_COORDINATOR, f"{GROUP_OFFSETS_TOPIC} was deleted")
+        for groups in self._parts.values():
+            for ticket in groups.all_waiting():
+                cast(Ticket, ticket).give(gone)
+        self._parts.clear()
+        self._loading.clear()
 
     # ---- groups as such
 

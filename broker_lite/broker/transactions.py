@@ -186,6 +186,11 @@ class Transactions:
         except BrokerError as error:
             log.error("transaction.not_aborted", transactional_id=transaction.id[:200], reason=error.message)
 
+    def on_topic_deleted(self, topic: str) -> None:
+        """Kafka lets `__transaction_state` be deleted: nobody knows any more who was in which transaction."""
+        if topic == TRANSACTION_STATE_TOPIC:
+            self.coordinator.forget_all()
+
     # ---- what the APIs ask
 
     async def init(self, transactional_id: str, timeout_ms: int, given: Producer | None) -> Producer:
@@ -297,6 +302,8 @@ class Transactions:
             for place in written:
                 if place is not None:
                     await self._broker.flusher.durable(*place)
+            if self.coordinator.find(transaction.id) is None:
+                raise refusal(ErrorCode.NOT_COORDINATOR, f"{TRANSACTION_STATE_TOPIC} was deleted")
             self._write(transaction.id, self.coordinator.complete(transaction, self._broker.clock.now_ms()))
         finally:
             self._finishing.discard(transaction.id)

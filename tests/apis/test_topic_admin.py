@@ -172,6 +172,15 @@ async def test_topics_are_deleted_by_id_and_a_new_one_has_another(talk: Talk) ->
     assert response.responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+async def test_the_topic_of_a_coordinator_is_deleted_like_any_other(talk: Talk, name: str) -> None:
+    talk.broker.internal_topic(name)
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name, topic_id=bytes(16))], timeout_ms=1000)
+    response = await talk.ask(request, 6, DeleteTopicsResponse)
+    assert [(result.name, result.error_code) for result in response.responses] == [(name, 0)]
+    assert list(talk.broker.topics) == []
+
+
 async def test_a_deleted_topic_leaves_nothing_behind(tmp_path: Path) -> None:
     async with talking(tmp_path) as talk:
         await create(talk, topic("a", partitions=2))

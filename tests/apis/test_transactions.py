@@ -173,6 +173,22 @@ async def test_many_transactions_follow_each_other(talk: Talk, new: bool) -> Non
     assert [txn.first_offset for txn in data.aborted_transactions or []] == [2, 6]
 
 
+async def test_transactional_ids_go_with_the_topic_that_keeps_them(talk: Talk) -> None:
+    producer = Producer(talk, new=True)
+    assert await producer.init() == 0
+    assert await producer.send(b"a") == 0
+    topic = talk.broker.topics.get(TRANSACTION_STATE_TOPIC)
+    assert topic is not None
+    talk.broker.delete_topic(topic)
+    assert await producer.end() == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert talk.broker.topics.get(TRANSACTION_STATE_TOPIC) is None
+    before = producer.id
+    assert await producer.init() == 0
+    assert producer.id != before
+    assert await producer.send(b"b", partition=1) == 0
+    assert await producer.end() == 0
+
+
 async def test_a_waiting_reader_of_committed_records_is_woken_by_the_marker(talk: Talk) -> None:
     producer = Producer(talk, new=True)
     await producer.init()

@@ -14,7 +14,14 @@ from broker_lite.config.start import Durability
 from broker_lite.coordinator.groups.committing import Commit, Committer
 from broker_lite.coordinator.groups.members import Join, Joined, Member, Sync, Synced
 from broker_lite.coordinator.groups.state import State
-from broker_lite.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, RebalanceInProgress
+from broker_lite.errors import (
+    BrokerError,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    ErrorCode,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
 from broker_lite.ids import GROUP_OFFSETS_TOPIC, Offset
 from tests.support.talk import NOW, Talk, talking
 
@@ -221,6 +228,75 @@ async def test_offsets_go_with_their_topic(tmp_path: Path) -> None:
         talk.broker.delete_topic(topic)
         assert (committed(talk, group="a"), committed(talk, group="b")) == (-1, -1)
         assert committed(talk, group="b", topic="other") == 3
+
+
+def delete_offsets_topic(talk: Talk, *others: str) -> None:
+    topics = [talk.broker.topics.get(name) for name in (*others, GROUP_OFFSETS_TOPIC)]
+    talk.broker.delete_topics([topic for topic in topics if topic is not None])
+
+
+async def test_groups_go_with_the_topic_that_keeps_them(tmp_path: Path) -> None:
+    for again in (False, True):
+        async with talking(tmp_path, durability=Durability.OS) as talk:
+            if again:
+                assert committed(talk) == 3
+                return
+            talk.broker.topics.create("t", 1, {})
+            talk.broker.topics.create("u", 1, {})
+            commit(talk, 42)
+            commit(talk, 43, group="other", topic="u")
+            delete_offsets_topic(talk, "u")
+            assert talk.broker.topics.get(GROUP_OFFSETS_TOPIC) is None
+            assert list(talk.broker.groups) == []
+            assert committed(talk) == -1
+            commit(talk, 3)
+            assert [group.id for group in talk.broker.groups] == ["g"]
+
+
+async def test_who_waits_in_a_group_that_goes_is_sent_to_look_for_its_coordinator(tmp_path: Path) -> None:
+    async with talking(tmp_path) as talk:
+        commit(talk, 1, group="other")
+        refused: list[int] = []
+
+        async def sync() -> None:
+            try:
+                await talk.broker.groups.sync(Sync(group="g", member_id="b", generation=1, assignments={}))
+            except BrokerError as error:
+                refused.append(error.code)
+
+        async def join(name: str) -> None:
+            await talk.broker.groups.join(joining(name))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(join, "a")
+            tasks.start_soon(join, "b")
+            await settle()
+            cast(ManualClock, talk.broker.clock).advance(0.2)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(sync)
+            await settle()
+            delete_offsets_topic(talk)
+        assert refused == [ErrorCode.NOT_COORDINATOR]
+        with pytest.raises(UnknownMemberId):
+            talk.broker.groups.heartbeat("g", "b", None, 1)
+
+
+async def test_groups_that_are_being_loaded_go_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups_module, "BYTES_AT_START", 0)
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        commit(talk, 42)
+        commit(talk, 43, group="other")
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        groups = talk.broker.groups
+        groups._parts.clear()
+        groups.begin()
+        loading = groups._load_one(groups.partition_of("g"))
+        next(loading)
+        delete_offsets_topic(talk)
+        assert list(loading) == []
+        await groups._load()
+        assert list(groups) == []
+        assert committed(talk) == committed(talk, group="other") == -1
 
 
 async def test_old_offsets_are_forgotten_from_time_to_time(tmp_path: Path) -> None:

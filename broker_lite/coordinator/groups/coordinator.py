@@ -253,6 +253,13 @@ class Groups:
         group.check_deletable()
         return Decision(None, self.offsets.deletions_of_group(group_id) + group.tombstones())
 
+    def all_waiting(self) -> Iterator[Ticket]:
+        """Those whose round of the classic protocol has not ended yet."""
+        for group in self.groups.values():
+            if isinstance(group, ClassicGroup):
+                for member in group.members.values():
+                    yield from (ticket for ticket in (member.joining, member.syncing) if ticket is not None)
+
     # From the log
 
     def apply(self, record: Record, *, at: int, producer_id: int = -1, now_ms: int) -> None:

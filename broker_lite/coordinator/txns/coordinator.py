@@ -61,6 +61,9 @@ class Coordinator:
             else:
                 self._transactions[name] = transaction
 
+    def forget_all(self) -> None:
+        self._transactions.clear()
+
     def find(self, transactional_id: str) -> Transaction | None:
         return self._transactions.get(transactional_id)
 
