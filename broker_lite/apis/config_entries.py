@@ -59,6 +59,8 @@ def topic_entries(settings: TopicSettings) -> Iterator[Entry]:
     """Every key that a topic can have, or a group or a client metrics subscription, in the order of their names."""
     for name, key in sorted(KEYS[settings.scope].items()):
         words = settings.own(key)
+        if key.internal and not words:
+            continue
         if key.synonyms:
             first = key.synonyms[0].name
             words += _from(first, settings.broker.words(_STAND_INS.get(first, (first,))))

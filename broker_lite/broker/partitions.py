@@ -34,6 +34,7 @@ def partition_settings(topic: TopicSettings, broker: Settings, durability: Durab
     get = topic.get
     codec = _CODECS.get(get(topic_keys.COMPRESSION_TYPE))
     level = None if codec is None else _LEVELS.get(codec)
+    for_tests = get(topic_keys.INTERNAL_SEGMENT_BYTES)
     return PartitionSettings(
         rules=AppendRules(
             max_message_bytes=get(topic_keys.MAX_MESSAGE_BYTES),
@@ -46,7 +47,7 @@ def partition_settings(topic: TopicSettings, broker: Settings, durability: Durab
             strict=get(topic_keys.STRICT),
         ),
         log=LogSettings(
-            segment_bytes=get(topic_keys.SEGMENT_BYTES),
+            segment_bytes=get(topic_keys.SEGMENT_BYTES) if for_tests is None else for_tests,
             segment_ms=get(topic_keys.SEGMENT_MS),
             segment_jitter_ms=get(topic_keys.SEGMENT_JITTER_MS),
             index_interval_bytes=get(topic_keys.INDEX_INTERVAL_BYTES),

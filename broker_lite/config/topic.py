@@ -68,6 +68,10 @@ SEGMENT_BYTES = Key(
     "segment.bytes", Kind.INT, 1073741824, "The size at which a new segment file is begun.",
     scope=_T, low=14, dynamic=True, synonyms=(_log("segment.bytes"),),
 )  # fmt: skip
+INTERNAL_SEGMENT_BYTES: Key[int | None] = Key(
+    "internal.segment.bytes", Kind.INT, None, "As `segment.bytes`, and stronger: Kafka's own name for tests that roll.",
+    scope=_T, dynamic=True, internal=True,
+)  # fmt: skip
 SEGMENT_MS = Key(
     "segment.ms", Kind.LONG, 7 * DAY_MS, "The age at which a new segment file is begun.",
     scope=_T, low=1, dynamic=True, synonyms=(_log("roll.ms"), _log("roll.hours", 3600000)),

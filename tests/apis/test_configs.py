@@ -83,7 +83,7 @@ async def replace(talk: Talk, kind: int, name: str, **texts: str | None) -> Told
 async def test_a_topic_shows_every_key_with_type_source_and_synonyms(talk: Talk) -> None:
     result = await describe(talk, TOPIC, "t", docs=True)
     found = {config.name: config for config in result.configs}
-    assert set(found) == set(TOPIC_KEYS)
+    assert set(found) == {name for name, key in TOPIC_KEYS.items() if not key.internal}
     own = found["retention.ms"]
     assert (own.value, own.config_source, own.config_type) == ("1000", 1, 5)
     assert [(said.name, said.value, said.source) for said in own.synonyms] == [("retention.ms", "1000", 1)]
@@ -92,6 +92,18 @@ async def test_a_topic_shows_every_key_with_type_source_and_synonyms(talk: Talk)
     assert [(said.name, said.source) for said in default.synonyms] == [("message.max.bytes", 5)]
     assert found["segment.ms"].synonyms == []
     assert all(config.documentation for config in result.configs)
+
+
+async def test_an_internal_key_is_shown_where_it_is_set_and_rules(talk: Talk) -> None:
+    partition = talk.broker.topics.partition("t", 0)
+    assert (await describe(talk, TOPIC, "t", "internal.segment.bytes")).configs == []
+    assert await change(talk, TOPIC, "t", ("internal.segment.bytes", SET, "1000")) == (0, None)
+    found = await shown(talk, TOPIC, "t", "internal.segment.bytes")
+    assert (found.value, found.config_source, found.config_type) == ("1000", 1, 3)
+    assert partition.settings.log.segment_bytes == 1000
+    assert (await shown(talk, TOPIC, "t", "segment.bytes")).value == "1073741824"
+    assert await change(talk, TOPIC, "t", ("internal.segment.bytes", DELETE, None)) == (0, None)
+    assert partition.settings.log.segment_bytes == 1073741824
 
 
 async def test_version_0_tells_defaults_by_a_flag(talk: Talk) -> None:
