@@ -28,6 +28,8 @@ class Record:
     """None takes back what was written under this key."""
     spoken: tuple[object, object | None] | None = None
     """Key and value before they became bytes: spares `apply` the reading of what was just written."""
+    is_news: bool = True
+    """False: it is true here already, only a restart has to learn it."""
 
 
 @dataclass(slots=True)

@@ -105,9 +105,10 @@ def test_kafkas_formatter_prints_our_groups(groups: BrokerProcess) -> None:
         consumer.poll(0.1)
     found = printed(groups, "__consumer_offsets", "GroupMetadataMessageFormatter", None)
     consumer.close()
-    (last,) = [line for line in found if line["key"]["data"] == {"group": "named"}]
+    born, last = [line for line in found if line["key"]["data"] == {"group": "named"}]
     group = last["value"]["data"]
     assert isinstance(group, dict)
+    assert born["value"]["data"]["members"] == []  # type: ignore[index]
     assert (last["key"]["type"], last["value"]["version"]) == (2, 3)
     assert (group["protocolType"], group["generation"], group["protocol"]) == ("consumer", 1, "range")
     (member,) = group["members"]

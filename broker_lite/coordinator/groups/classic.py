@@ -244,6 +244,20 @@ class ClassicGroup:
 
     # What is written down
 
+    def birth_record(self) -> Record:
+        """The group before its first round, whose members may be waiting by now."""
+        value = GroupMetadataValue(
+            protocol_type="",
+            generation=0,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=-1 if self.since_ms is None else self.since_ms,
+            members=[],
+        )
+        born = record(GroupMetadataKey(group=self.id), value)
+        born.is_news = False
+        return born
+
     def metadata_record(
         self, members: Collection[Member], assignments: Mapping[str, bytes], *, leader: str | None
     ) -> Record:

@@ -65,6 +65,7 @@ class Groups:
                 f"{asked.session_timeout_ms} ms is not within {limits.min_session_ms} and {limits.max_session_ms}"
             )
         group = self.groups.get(asked.group)
+        is_born = group is None
         if group is None:
             if asked.member_id:
                 raise UnknownMemberId(f"there is no group {asked.group}")
@@ -78,7 +79,14 @@ class Groups:
             group = ClassicGroup(asked.group, now_ms=now_ms)
         joining.join(group, turn, asked, ticket)
         self.groups[group.id] = group
+        if is_born and not turn.records:
+            # As Kafka does it: the group is known after a restart, although nobody is in it yet.
+            turn.records.append(group.birth_record())
+            return Decision(None, turn.records, turn.answers, lambda: self._never_born(asked.group))
         return self._decided(turn, None, group)
+
+    def _never_born(self, group_id: str) -> None:
+        del self.groups[group_id]
 
     def sync(self, asked: Sync, ticket: Ticket, *, now: float, now_ms: int) -> Decision[None]:
         """The answer, a `Synced`, comes with the ticket: at once, or when the leader has brought the assignment."""
@@ -264,6 +272,8 @@ class Groups:
 
     def apply(self, record: Record, *, at: int, producer_id: int = -1, now_ms: int) -> None:
         """Make true what the record says. Live and at a restart it is the same."""
+        if not record.is_news:
+            return
         said = record.spoken or schemas.read(record.key, record.value)
         match said:
             case (OffsetCommitKey() as key, value):

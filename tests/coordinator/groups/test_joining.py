@@ -5,6 +5,7 @@ import pytest
 from broker_lite.coordinator.groups.members import Joined
 from broker_lite.coordinator.groups.settings import GroupSettings
 from broker_lite.coordinator.groups.state import State
+from broker_lite.coordinator.schemas import GroupMetadataValue
 from broker_lite.errors import ErrorCode
 from tests.coordinator.playbook import (
     GROUP,
@@ -47,6 +48,25 @@ def test_the_first_member_leads_and_hears_who_is_there(group: Playbook) -> None:
     assert [(member.id, member.metadata) for member in leader.members] == [("a", b"s"), ("b", b"bs")]
     group << joined("a", generation=1, leader="a", protocol="sticky", protocol_type="consumer", member_id="a")
     group << joined("b", generation=1, leader="a", protocol="sticky", members=[])
+
+
+def test_a_group_is_written_down_when_the_first_one_asks_to_be_in_it(group: Playbook) -> None:
+    group >> join("a") >> join("b") << waits
+    ((birth, _, _),) = group.log
+    assert birth.spoken is not None
+    value = birth.spoken[1]
+    assert isinstance(value, GroupMetadataValue)
+    assert (value.protocol_type, value.generation, value.protocol, value.leader) == ("", 0, None, None)
+    assert value.members == []
+    assert list(group.classic().members) == ["a", "b"]
+    group.restart()
+    assert group.classic().state is State.EMPTY
+
+
+def test_a_group_that_cannot_be_written_down_does_not_come_to_be(group: Playbook) -> None:
+    group.disk_fails = True
+    group >> join("a")
+    assert list(group.groups) == []
 
 
 def test_members_wait_for_the_leaders_assignment(group: Playbook) -> None:
