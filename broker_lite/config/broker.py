@@ -65,8 +65,8 @@ LISTENERS = Key(
 )  # fmt: skip
 ADVERTISED_LISTENERS: Key[tuple[str, ...]] = Key(
     "advertised.listeners", Kind.LIST, (),
-    "The addresses that clients are told, by listener name. A client on a listener that is not "
-    "named here is told the address it came in by.",
+    "The addresses that clients are told, by listener name. For a listener that is not named here it is the host name "
+    "in `listeners`, or, without one, the address that the client came in by.",
 )  # fmt: skip
 CONTROLLER_LISTENER_NAMES: Key[tuple[str, ...]] = Key(
     "controller.listener.names", Kind.LIST, (), "Listeners of a Kafka controller: neither opened nor advertised here."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import ip_address
 
 from broker_lite.config.broker import (
     ADVERTISED_LISTENERS,
@@ -98,6 +99,7 @@ def opened(settings: Settings) -> list[Listener]:
 def advertised(settings: Settings, listeners: Sequence[Listener]) -> dict[str, Listener]:
     """What clients are told, by listener name. Port 0 stands for the port that the listener got.
 
+    A listener that nobody advertises is told by its name, if it was given one: a certificate may be made out to it.
     A client on a listener that is missing here is told the address it came in by.  If a stronger source than the one
     that advertises has named the listeners, what was advertised for others does not count: an image may bring defaults.
     """
@@ -118,7 +120,18 @@ def advertised(settings: Settings, listeners: Sequence[Listener]) -> dict[str, L
         if listener.name in found:
             raise StartRefused(f"advertised.listeners names {listener.name} twice")
         found[listener.name] = listener
+    for listener in listeners:
+        if listener.name not in found and not listener.everywhere and not _is_number(listener.host):
+            found[listener.name] = listener
     return found
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _source(settings: Settings, key: Key[object]) -> Source:

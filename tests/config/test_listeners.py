@@ -90,6 +90,11 @@ def test_an_impossible_advertised_address_stops_the_start(text: str, says: str) 
         advertised(wrong, opened(wrong))
 
 
+def test_a_listener_with_a_name_is_advertised_by_it() -> None:
+    three = settings(listeners="A://localhost:9092,B://127.0.0.1:9093,C://:9094,D://[::1]:9095,E://broker:0")
+    assert advertised(three, opened(three)) == {"A": Listener("A", "localhost", 9092), "E": Listener("E", "broker", 0)}
+
+
 def test_what_an_image_advertises_for_listeners_that_a_flag_replaced_does_not_count() -> None:
     both = Settings(
         {
