@@ -180,7 +180,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse("a log-in has begun and was not complete in time")
         elif self._patience.is_late(self._inbox, self._frames, now, limits.read_frame_ms):
             self._refuse("a request has begun and did not arrive in time")
-        elif quiet > limits.max_idle_ms / 1000 and not self._busy:
+        elif 0 <= limits.max_idle_ms / 1000 < quiet and not self._busy:
             log.debug("connection.idle", peer=peer_name(self.facts), seconds=round(quiet))
             self._closing = True
             self._transport.abort()

@@ -33,7 +33,7 @@ class Limits:
     creation_rates: Mapping[str, float] = field(default_factory=dict)
     """`max.connection.creation.rate`, by listener and, under the empty name, over all: further ones wait (KIP-612)."""
     max_idle_ms: int = 600_000
-    """`connections.max.idle.ms`: nothing asked and nothing moved for so long."""
+    """`connections.max.idle.ms`: nothing asked and nothing moved for so long; below 0 is never."""
     queued_max_request_bytes: int = 268_435_456
     """`queued.max.request.bytes`: received and not yet answered, over all connections; -1 is no limit."""
     read_frame_ms: int = 30_000

@@ -154,6 +154,16 @@ def test_an_idle_connection_is_closed(run: Run) -> None:
     assert lively.hear() == b"b"
 
 
+def test_below_zero_no_connection_is_ever_idle(run: Run) -> None:
+    server = run(limits=Limits(max_idle_ms=-1), clock=ManualClock())
+    client = server.client()
+    client.ask(b"a")
+    assert client.hear() == b"a"
+    pass_time(server, 3600)
+    client.ask(b"b")
+    assert client.hear() == b"b"
+
+
 def test_a_connection_whose_request_waits_is_not_idle(run: Run) -> None:
     parking = Parking()
     server = run(parking, limits=Limits(max_idle_ms=10_000), clock=ManualClock())
