@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from broker_lite.cli.parts import Parser, pair
+from broker_lite.cli.parts import Parser, pair, seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,10 +31,10 @@ def parser() -> Parser:
     archive = verbs.add_parser("archive", help="write topics to Parquet, each offset exactly once")
     archive.add_argument("--out", metavar="DIR|URI", required=True, help="where the files go")
     archive.add_argument("--codec", choices=("zstd", "snappy", "lz4", "gzip", "none"), default="zstd")
-    archive.add_argument("--file-bytes", metavar="N", type=int, default=64 << 20, help="of log in a file (64 MiB)")
+    archive.add_argument("--file-bytes", metavar="N", type=_many, default=64 << 20, help="of log in a file (64 MiB)")
     archive.add_argument("--clean", action="store_true", help="remove files in --out that no archive wrote")
     archive.add_argument("--follow", action="store_true", help="go on until interrupted")
-    archive.add_argument("--every", metavar="SECONDS", type=float, default=10.0, help="pause of --follow (10)")
+    archive.add_argument("--every", metavar="SECONDS", type=seconds, default=10.0, help="pause of --follow (10)")
     archive.add_argument("--on-corrupt", choices=("fail", "skip"), default="fail", help="damaged batches")
     archive.add_argument("--allow-loss", action="store_true", help="go on where offsets are gone before they were read")
 
@@ -49,7 +50,7 @@ def parser() -> Parser:
     replay.add_argument("--to-topic", metavar="NAME", help="another name for the one topic that is replayed")
     replay.add_argument("--codec", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none")
     pace = replay.add_mutually_exclusive_group()
-    pace.add_argument("--rate", metavar="N", type=float, help="at most N records a second")
+    pace.add_argument("--rate", metavar="N", type=_rate, help="at most N records a second")
     pace.add_argument("--speed", metavar="2x", type=_speed, help="with the original timing, so many times as fast")
 
     stream = verbs.add_parser("stream", help="a topic to Parquet or to the console, as it comes")
@@ -62,7 +63,7 @@ def parser() -> Parser:
         "--source", choices=("broker-lite", "kafka"), default="broker-lite", help="kafka: the connector"
     )
     stream.add_argument("--from", dest="start", choices=("earliest", "latest"), default="earliest")
-    stream.add_argument("--max-offsets", metavar="N", type=int, help="at most so many in a micro-batch")
+    stream.add_argument("--max-offsets", metavar="N", type=_many, help="at most so many in a micro-batch")
 
     for verb in (archive, audit, replay, stream):
         _common(verb)
@@ -92,6 +93,22 @@ def _common(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--progress", choices=("auto", "plain", "json", "none"), default="auto")
 
 
+def _many(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return int(text)
+
+
+def _rate(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of records a second")
+    return value
+
+
 def _speed(text: str) -> float:
     try:
         value = float(text.removesuffix("x"))
@@ -104,15 +121,19 @@ def _speed(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """0: done (and sound), 1: faults found, or it went wrong on the way; 2: it could not run."""
-    from broker_lite.pipeline.errors import NotThere, PipelineError, WrongOption
+    from broker_lite.pipeline.errors import NotThere, PipelineError, Refused, WrongOption
     from broker_lite.pipeline.session import CannotRun
 
     try:
         return _run(args)
-    except (CannotRun, NotThere, WrongOption) as error:
+    except (CannotRun, NotThere, Refused, WrongOption) as error:
         return _say(str(error), COULD_NOT_RUN)
     except PipelineError as error:
         return _say(str(error), COULD_NOT_RUN if args.verb == "audit" else 1)
+    except OSError as error:
+        if args.verb != "audit":
+            raise
+        return _say(str(error), COULD_NOT_RUN)  # 1 would say that the log has faults
 
 
 def _say(text: str, code: int) -> int:
@@ -121,8 +142,7 @@ def _say(text: str, code: int) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from broker_lite.pipeline.errors import PipelineError
-    from broker_lite.pipeline.session import check_here, first_line, is_submitted, session, spark_errors
+    from broker_lite.pipeline.session import check_here, is_submitted, session, spark_errors, told_by
 
     check_here()
     jobs: dict[str, Callable[[argparse.Namespace, Callable[[], SparkSession]], int]] = {
@@ -143,7 +163,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         return jobs[args.verb](args, spark)
     except spark_errors() as error:
-        raise PipelineError(first_line(error)) from None
+        raise told_by(error) from None
     finally:
         if made and not is_submitted():
             made[0].stop()
@@ -174,12 +194,14 @@ def _options(args: argparse.Namespace, **more: str) -> dict[str, str]:
 
 
 def _archive(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int:
-    from broker_lite.pipeline.archive import archive
+    from broker_lite.pipeline.archive import archive, ready
     from broker_lite.pipeline.plan import batch_slices
     from broker_lite.pipeline.progress import Progress
+    from broker_lite.pipeline.store import Store
 
     asked = _asked(args, onCorrupt=args.on_corrupt, failOnDataLoss="false" if args.allow_loss else "true")
     batch_slices(asked)  # a folder or topic that is not there is told before Spark is started
+    ready(Store(args.out), clean=args.clean)
     made = spark()
     enough = _until_interrupted() if args.follow else Event()
 
@@ -235,9 +257,9 @@ def _audit(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int:
         return on_spark(spark(), Progress(args.progress, "audit"))(tasks)
 
     report = audit(_asked(args), run, compacted=args.compacted)
+    print(telling.as_json(report) if args.json else telling.as_text(report), flush=True)
     if args.picture:
         telling.picture(report, args.picture)
-    print(telling.as_json(report) if args.json else telling.as_text(report))
     return 0 if report.sound else 1
 
 
@@ -280,9 +302,16 @@ def _stream(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int:
 
     if args.source == "kafka" and args.data is not None:
         raise WrongOption("the connector reads from a broker: give --bootstrap with --source kafka")
+    if args.out is not None and args.checkpoint is None:
+        raise WrongOption("a stream to Parquet needs --checkpoint, to go on from where it was")
+    for length in (args.window, args.lateness, args.every):
+        if length is not None:
+            stream.duration(length)
     options = _options(args, startingOffsets=args.start)
-    if args.max_offsets:
+    if args.max_offsets is not None:
         options["maxOffsetsPerTrigger"] = str(args.max_offsets)
+    if args.source != "kafka":
+        stream.check(options)
     frame = stream.source(spark(), args.source, options)
     if args.window:
         frame = stream.windowed(frame, args.window, args.lateness)
@@ -294,5 +323,5 @@ def _stream(args: argparse.Namespace, spark: Callable[[], SparkSession]) -> int:
         every=args.every,
         progress=args.progress,
     )
-    print(f"streamed {seen:,} records")
+    print(json.dumps({"records": seen}) if args.progress == "json" else f"streamed {seen:,} records")
     return 0

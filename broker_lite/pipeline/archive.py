@@ -19,7 +19,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
 from broker_lite.pipeline.arrowlog import RECORDS
-from broker_lite.pipeline.errors import Damaged, DataLost, PipelineError
+from broker_lite.pipeline.errors import Damaged, DataLost, Refused
 from broker_lite.pipeline.folder import SPLIT_BYTES, Folder
 from broker_lite.pipeline.options import Asked
 from broker_lite.pipeline.progress import Progress, run_tasks
@@ -60,6 +60,8 @@ class Manifest:
     cluster_id: str | None
     isolation: str
     files: list[Planned]
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    """Of each topic, as far as it is known: one that is made anew has the old name and other records."""
 
     def ends(self) -> dict[TopicPartition, int]:
         found: dict[TopicPartition, int] = {}
@@ -114,17 +116,16 @@ def archive(
     """Write what is not written yet. `follow` is asked after each round whether there is to be another."""
     begun = time.monotonic()
     store = Store(out)
-    store.make_folder()
     summary = Summary()
     while True:
-        manifest = read_manifest(store)
-        _tidy(store, manifest, clean=clean)
+        manifest = ready(store, clean=clean)
         with plan.place_of(asked).opened() as source:
             cluster = source.cluster_id if isinstance(source, Folder) else source.cluster_id()
             isolation = "read_committed" if asked.committed else "read_uncommitted"
             if manifest is None:
                 manifest = Manifest(cluster, isolation, [])
             _same(manifest, cluster, isolation, out)
+            _same_topics(manifest, source, asked, out)
             missing = _missing(store, manifest)
             resumed = bool(missing)
             if not resumed and (missing := _plan_more(source, asked, manifest, file_bytes)):
@@ -136,16 +137,25 @@ def archive(
             return summary
 
 
+def ready(store: Store, *, clean: bool) -> Manifest | None:
+    """The folder may be written to, and this is what its manifest says. Refused if it is not an archive's."""
+    store.make_folder()
+    manifest = read_manifest(store)
+    _tidy(store, manifest, clean=clean)
+    return manifest
+
+
 def read_manifest(store: Store) -> Manifest | None:
     if not store.exists(MANIFEST):
         return None
     try:
         told = json.loads(store.read_bytes(MANIFEST))
         if told["version"] != 1:
-            raise PipelineError(f"{store.place}/{MANIFEST} has version {told['version']}, this program knows 1")
-        return Manifest(told["cluster_id"], told["isolation"], [Planned(**one) for one in told["files"]])
+            raise Refused(f"{store.place}/{MANIFEST} has version {told['version']}, this program knows 1")
+        files = [Planned(**one) for one in told["files"]]
+        return Manifest(told["cluster_id"], told["isolation"], files, dict(told.get("topic_ids", {})))
     except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"{store.place}/{MANIFEST} is no manifest of an archive: {error}") from None
+        raise Refused(f"{store.place}/{MANIFEST} is no manifest of an archive: {error}") from None
 
 
 def write_manifest(store: Store, manifest: Manifest) -> None:
@@ -153,6 +163,7 @@ def write_manifest(store: Store, manifest: Manifest) -> None:
         "version": 1,
         "cluster_id": manifest.cluster_id,
         "isolation": manifest.isolation,
+        "topic_ids": manifest.topic_ids,
         "files": [asdict(one) for one in manifest.files],
     }
     store.write(MANIFEST, json.dumps(told, indent=1).encode() + b"\n")
@@ -161,25 +172,33 @@ def write_manifest(store: Store, manifest: Manifest) -> None:
 def _tidy(store: Store, manifest: Manifest | None, *, clean: bool) -> None:
     """Remove what killed runs left half-written, and refuse files that are not ours."""
     known = {MANIFEST, *(one.file for one in manifest.files)} if manifest else {MANIFEST}
-    foreign: list[str] = []
-    for one in store.listing():
-        if _HALF.fullmatch(one.name):
-            store.remove(one.name)
-        elif one.name not in known:
-            foreign.append(one.name)
+    there = store.listing()
+    for one in there:
+        if one.is_folder:  # readers look into it, and nobody asked for a whole folder to be removed
+            raise Refused(f"{store.place} has a folder that no archive wrote, {one.name}; --clean removes files only")
+    foreign = [one.name for one in there if one.name not in known and not _HALF.fullmatch(one.name)]
     if foreign and not clean:
-        raise PipelineError(
-            f"{store.place} has files that no archive wrote, such as {foreign[0]}; --clean removes them"
-        )
-    for name in foreign:
+        raise Refused(f"{store.place} has files that no archive wrote, such as {foreign[0]}; --clean removes them")
+    for name in (*foreign, *(one.name for one in there if _HALF.fullmatch(one.name))):
         store.remove(name)
 
 
 def _same(manifest: Manifest, cluster: str | None, isolation: str, out: str) -> None:
     if manifest.files and manifest.cluster_id != cluster:
-        raise PipelineError(f"{out} is the archive of cluster {manifest.cluster_id}, not of {cluster}")
+        raise Refused(f"{out} is the archive of cluster {manifest.cluster_id}, not of {cluster}")
     if manifest.files and manifest.isolation != isolation:
-        raise PipelineError(f"{out} is an archive with isolation {manifest.isolation}, not {isolation}")
+        raise Refused(f"{out} is an archive with isolation {manifest.isolation}, not {isolation}")
+
+
+def _same_topics(manifest: Manifest, source: plan.Source, asked: Asked, out: str) -> None:
+    """Note the ids of topics that are new here, and refuse one that has come in the place of another."""
+    for topic in sorted({one.topic for one in plan.choose(source, asked)}):
+        now = source.topic_id(topic)
+        if now is not None and manifest.topic_ids.setdefault(topic, now) != now:
+            raise Refused(
+                f"{out} is the archive of another topic {topic}, with id {manifest.topic_ids[topic]}: "
+                f"the one that is there now has id {now}"
+            )
 
 
 def _missing(store: Store, manifest: Manifest) -> list[Planned]:
@@ -200,6 +219,10 @@ def _plan_more(source: plan.Source, asked: Asked, manifest: Manifest, file_bytes
                     f"{one.topic}-{one.partition}: offsets {first} to {known.start - 1} are gone, not yet archived"
                 )
             first = known.start
+        if first > known.end and asked.fail_on_loss:
+            raise DataLost(
+                f"{one.topic}-{one.partition}: offsets to {first - 1} are archived, but the log ends at {known.end}"
+            )
         if first >= known.end:
             continue
         pieces = 1 if isinstance(source, Folder) else -(-(known.end - first) // OFFSETS_A_FILE)

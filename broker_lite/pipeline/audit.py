@@ -29,6 +29,7 @@ from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
 from broker_lite.pipeline.deals import LISTED, OPEN, Deals
 from broker_lite.pipeline.folder import Bounds, Folder
+from broker_lite.pipeline.journal import topics_in
 from broker_lite.pipeline.looking import AT_MOST, CIRCLE, Disorder, Jump, Listed, Seen, Task, Words, look
 from broker_lite.pipeline.options import Asked
 from broker_lite.pipeline.progress import Progress, run_tasks
@@ -87,6 +88,8 @@ class Known:
     bounds: dict[TopicPartition, Bounds]
     compacted: dict[str, bool | None]
     """None: nobody told."""
+    lost: set[TopicPartition]
+    """Partitions without any file, though there should be one if anything was written."""
 
     def weight(self, topic: str) -> str | None:
         """How much it matters that something is missing in this topic; None where it is meant to be."""
@@ -99,7 +102,9 @@ Run = Callable[[Sequence[Task]], Iterable[Seen]]
 def audit(asked: Asked, run: Run, *, compacted: Iterable[str] = ()) -> Report:
     """`run` looks at all tasks, in their order: on Spark (`on_spark`), or one after the other with `map(look, …)`."""
     known = _known(asked, set(compacted))
-    slices = sorted(plan.batch_slices(asked), key=lambda one: (one.of, one.first))
+    slices = sorted(
+        (one for one in plan.batch_slices(asked) if one.of not in known.lost), key=lambda one: (one.of, one.first)
+    )
     tasks = [Task(one, at == 0 or slices[at - 1].of != one.of) for at, one in enumerate(slices)]
     report = Report()
     volumes: dict[str, Volume] = {}
@@ -129,16 +134,21 @@ def _known(asked: Asked, compacted: set[str]) -> Known:
         bounds = plan.all_bounds(source, parts, committed=False)
         topics = {one.topic for one in parts}
         told: dict[str, dict[str, str] | None]
+        lost: set[TopicPartition] = set()
         if isinstance(source, Folder):
-            journal = source.topic_configs()
-            told = {topic: None if journal is None else journal.get(topic, {}) for topic in topics}
+            journal = topics_in(source.store)
+            told = {
+                topic: None if journal is None else journal[topic].configs if topic in journal else {}
+                for topic in topics
+            }
+            lost = {one for one in parts if source.is_lost(one)}
         else:
             told = {topic: source.configs(topic) for topic in topics}
     policies: dict[str, bool | None] = {}
     for topic, configs in told.items():
         policy = None if configs is None else "compact" in configs.get("cleanup.policy", "delete")
         policies[topic] = True if topic in compacted else policy
-    return Known(bounds, policies)
+    return Known(bounds, policies, lost)
 
 
 class Joining:

@@ -15,6 +15,10 @@ class DataLost(PipelineError):
     """Offsets that were asked for are no longer in the log."""
 
 
+class Refused(PipelineError):
+    """What lies there already does not go with what is asked; nothing of it was touched."""
+
+
 class WrongOption(PipelineError):
     """An option that nobody knows, or a value that it cannot have."""
 

@@ -11,24 +11,23 @@ themselves are still there.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from broker_lite.ids import TopicPartition
+from broker_lite.ids import TopicPartition, format_topic_id
 from broker_lite.log import layout
 from broker_lite.pipeline.arrowlog import records
 from broker_lite.pipeline.chunks import CHUNK, chunks
 from broker_lite.pipeline.committed import Aborted, Transactions
 from broker_lite.pipeline.errors import DataLost, NotThere
+from broker_lite.pipeline.journal import topics_in
 from broker_lite.pipeline.scan import Batches, scan
 from broker_lite.pipeline.store import Found, Reading, Room, Store
 from broker_lite.pipeline.varints import Ints
 
-JOURNAL = "@journal"
 SPLIT_BYTES = 64 << 20
 HEAD_BYTES = 17
 """Offset, length, leader epoch, magic: what shows whether a batch may begin somewhere."""
@@ -52,7 +51,9 @@ class Folder:
         self._chunk = chunk
         if not self.store.exists():
             raise NotThere(f"there is no folder {place}")
-        if not self.partitions() and not self.store.exists(layout.META_PROPERTIES):
+        if self.store.is_file():
+            raise NotThere(f"{place} is a file, not a data folder")
+        if not self.store.exists(layout.META_PROPERTIES) and not self._folders():
             raise NotThere(
                 f"{place} is no data folder: it has neither {layout.META_PROPERTIES} nor a folder TOPIC-PARTITION"
             )
@@ -64,21 +65,46 @@ class Folder:
         return layout.parse_properties(self.store.read_bytes(layout.META_PROPERTIES)).get("cluster.id")
 
     def partitions(self) -> list[TopicPartition]:
+        """Those that have a folder, and those that our journal knows: a folder is made with the first record."""
+        journal = topics_in(self.store) or {}
+        known = {TopicPartition(topic, part) for topic, told in journal.items() for part in range(told.partitions)}
+        return sorted(known | self._folders())
+
+    def _folders(self) -> set[TopicPartition]:
         found = (layout.parse_folder_name(one.name) for one in self.store.listing() if one.is_folder)
-        return sorted(one for one in found if one is not None)
+        return {one for one in found if one is not None}
+
+    def topic_id(self, topic: str) -> str | None:
+        """As its folders tell it; None where they do not."""
+        for one in sorted(self._folders()):
+            name = f"{layout.folder_name(one)}/{layout.PARTITION_METADATA}"
+            if one.topic == topic and self.store.exists(name):
+                return format_topic_id(layout.parse_partition_metadata(self.store.read_bytes(name)))
+        return None
 
     def segments(self, partition: TopicPartition) -> list[tuple[int, Found]]:
         """(first offset, file) of each segment, in order."""
+        found = self._segments(partition)
+        if not found:
+            raise NotThere(f"{self.place} has no segments of {partition.topic}-{partition.partition}")
+        return found
+
+    def _segments(self, partition: TopicPartition) -> list[tuple[int, Found]]:
         found = []
         for one in self.store.listing(layout.folder_name(partition)):
             name = layout.parse_file_name(one.name)
             if name is not None and name[1] == layout.LOG:
                 found.append((name[0], one))
-        if not found:
-            raise NotThere(f"{self.place} has no segments of {partition.topic}-{partition.partition}")
         return found
 
+    def is_lost(self, partition: TopicPartition) -> bool:
+        """Whether there is nothing of a partition, which nobody wrote to or whose files were taken away."""
+        return not self._segments(partition)
+
     def bounds(self, partition: TopicPartition, *, committed: bool = False) -> Bounds:
+        if self.is_lost(partition):  # what the checkpoints promise of it; nothing if nobody ever wrote to it
+            start = self._checkpoint(layout.LOG_STARTS).get(partition, 0)
+            return Bounds(start, max(start, self._checkpoint(layout.HIGH_WATERMARKS).get(partition, 0)))
         start, high = self.log_start(partition), self.high_watermark(partition)
         if not committed:
             return Bounds(start, max(start, high))
@@ -180,7 +206,7 @@ class Folder:
         """Ranges of offsets that together are first..end, each about `size` bytes of log, cut between batches."""
         cuts = [first]
         held = 0
-        segments = self.segments(partition)
+        segments = self._segments(partition)
         for index, (base, one) in enumerate(segments):
             after = segments[index + 1][0] if index + 1 < len(segments) else _FAR
             if after <= first or base >= end:
@@ -226,24 +252,6 @@ class Folder:
                     if late.size:
                         return int(rows["offset"][int(late[0])].as_py())
         return None
-
-    def topic_configs(self) -> dict[str, dict[str, str]] | None:
-        """What was set on each topic, from our broker's journal; None for a folder that has none."""
-        found: dict[str, dict[str, str]] = {}
-        names = [one.name for one in self.store.listing(JOURNAL) if one.name.endswith(layout.LOG)]
-        if not names:
-            return None
-        for name in names:
-            with self.store.open(f"{JOURNAL}/{name}") as file:
-                for piece in chunks(file, f"{JOURNAL}/{name}", start=0, end=_FAR):
-                    if piece.fault is not None:
-                        break
-                    for rows in records(piece):
-                        for key, value in zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True):
-                            kind, topic = json.loads(key)
-                            if kind == "topic":
-                                found[topic] = json.loads(value)["configs"] if value else {}
-        return found
 
 
 def _begins(file: Reading, position: int) -> int | None:

@@ -16,28 +16,40 @@ from broker_lite.pipeline.errors import WrongOption
 
 EARLIEST, LATEST = -2, -1
 ON_CORRUPT = ("fail", "skip", "report")
-_READING = {
+_READING = (
     "path",
     "bootstrap",
-    "oncorrupt",
     "kafka.bootstrap.servers",
     "subscribe",
-    "subscribepattern",
+    "subscribePattern",
     "assign",
-    "startingoffsets",
-    "endingoffsets",
-    "startingtimestamp",
-    "endingtimestamp",
-    "startingoffsetsbytimestamp",
-    "endingoffsetsbytimestamp",
-    "startingoffsetsbytimestampstrategy",
-    "maxoffsetspertrigger",
-    "minpartitions",
-    "failondataloss",
-    "includeheaders",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "maxOffsetsPerTrigger",
+    "minPartitions",
+    "failOnDataLoss",
+    "includeHeaders",
+    "onCorrupt",
     "kafka.isolation.level",
-}
-_WRITING = {"bootstrap", "kafka.bootstrap.servers", "topic", "compression", "path"}
+)
+_WRITING = ("bootstrap", "kafka.bootstrap.servers", "topic", "compression")
+_OF_THE_CONNECTOR = (
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "maxRecordsPerPartition",
+    "groupIdPrefix",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+)
+"""Its options that say how it does its work, which is not how it is done here."""
+_SPELLED = {name.lower(): name for name in (*_READING, *_WRITING, *_OF_THE_CONNECTOR)}
+"""Spark hands over names in small letters; people are told what they have read in the documentation."""
 
 ByPartition = dict[str, dict[int, int]]
 
@@ -82,11 +94,11 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Asked:
         raise WrongOption("kafka.security.protocol, kafka.sasl.* and kafka.ssl.* are for a broker, not for a path")
     chosen = [name for name in ("subscribe", "subscribepattern", "assign") if name in told]
     if len(chosen) > 1:
-        raise WrongOption(f"{' and '.join(chosen)} are two ways to choose topics; give one")
+        raise WrongOption(f"{' and '.join(map(_spelled, chosen))} are two ways to choose topics; give one")
     return Asked(
         path=path,
         bootstrap=bootstrap,
-        topics=tuple(name.strip() for name in told.get("subscribe", "").split(",") if name.strip()),
+        topics=_topics(told),
         pattern=_pattern(told),
         assigned=_assigned(told),
         start=_edge(told, "starting", LATEST if streaming else EARLIEST, streaming=streaming),
@@ -112,19 +124,34 @@ class WriteAsked:
 
 def write_options(given: Mapping[str, str]) -> WriteAsked:
     told = {name.lower(): value for name, value in given.items()}
-    _refuse_unknown(told, _WRITING)
     bootstrap = _bootstrap(told)
     if bootstrap is None or "path" in told:
         raise WrongOption("records are written to a broker: give bootstrap (HOST:PORT), not path")
+    _refuse_unknown(told, _WRITING)
     codec = _one_of(told, "compression", ("none", "gzip", "snappy", "lz4", "zstd"))
     return WriteAsked(bootstrap, told.get("topic"), codec, Entry.told(told))
 
 
-def _refuse_unknown(told: Mapping[str, str], known: set[str]) -> None:
+def _refuse_unknown(told: Mapping[str, str], known: tuple[str, ...]) -> None:
+    small = {name.lower() for name in known}
     for name in told:
-        if name not in known and not is_about_entry(name):
-            there = ", ".join([*sorted(known), "kafka.security.protocol", "kafka.sasl.*", "kafka.ssl.*"])
-            raise WrongOption(f"there is no option {name!r}; there are {there}")
+        if name in small or is_about_entry(name):
+            continue
+        there = ", ".join([*known, "kafka.security.protocol", "kafka.sasl.*", "kafka.ssl.*"])
+        if name.startswith("kafka.") or _SPELLED.get(name) in _OF_THE_CONNECTOR:
+            raise WrongOption(f"the connector's option {_spelled(name)} is not supported here; there are {there}")
+        raise WrongOption(f"there is no option {_spelled(name)!r} here; there are {there}")
+
+
+def _spelled(name: str) -> str:
+    return _SPELLED.get(name, name)
+
+
+def _topics(told: Mapping[str, str]) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in told.get("subscribe", "").split(",") if name.strip())
+    if not found and "subscribe" in told:
+        raise WrongOption("subscribe names no topic")  # it does not mean all of them
+    return found
 
 
 def _bootstrap(told: Mapping[str, str]) -> str | None:
@@ -147,7 +174,9 @@ def _assigned(told: Mapping[str, str]) -> dict[str, list[int]] | None:
     if "assign" not in told:
         return None
     found = _json(told, "assign")
-    if not all(isinstance(parts, list) and all(isinstance(one, int) for one in parts) for parts in found.values()):
+    if not found or not all(
+        isinstance(parts, list) and all(isinstance(one, int) for one in parts) for parts in found.values()
+    ):
         raise WrongOption("""assign must look like {"orders": [0, 1]}""")
     return {topic: list(parts) for topic, parts in found.items() if isinstance(parts, list)}
 
@@ -156,7 +185,7 @@ def _edge(told: Mapping[str, str], which: str, default: int, *, streaming: bool)
     if streaming and which == "ending":
         for name in ("endingoffsets", "endingtimestamp", "endingoffsetsbytimestamp"):
             if name in told:
-                raise WrongOption(f"{name} means nothing in a stream, which has no end")
+                raise WrongOption(f"{_spelled(name)} means nothing in a stream, which has no end")
         return Where(offset=LATEST)
     if f"{which}timestamp" in told:
         return Where(timestamp=_number(told, f"{which}timestamp"))
@@ -171,7 +200,15 @@ def _edge(told: Mapping[str, str], which: str, default: int, *, streaming: bool)
         if word == wrong:
             raise WrongOption(f"{which}Offsets cannot be {word} in a batch: there would be nothing between")
         return Where(offset=EARLIEST if word == "earliest" else LATEST)
-    return Where(offsets=_by_partition(told, f"{which}offsets"))
+    offsets = _by_partition(told, f"{which}offsets")
+    nothing, word = (LATEST, "latest (-1)") if which == "starting" else (EARLIEST, "earliest (-2)")
+    for topic, parts in offsets.items():
+        for part, offset in parts.items():
+            if offset == nothing and not streaming:
+                raise WrongOption(f"{which}Offsets of {topic}-{part} cannot be {word} in a batch")
+            if offset < EARLIEST:
+                raise WrongOption(f"{which}Offsets of {topic}-{part} is {offset}, which is no offset")
+    return Where(offsets=offsets)
 
 
 def _json(told: Mapping[str, str], name: str) -> dict[str, object]:
@@ -180,7 +217,7 @@ def _json(told: Mapping[str, str], name: str) -> dict[str, object]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise WrongOption(f"{name} is no JSON object: {told[name]!r}")
+        raise WrongOption(f"{_spelled(name)} is no JSON object: {told[name]!r}")
     return found
 
 
@@ -190,7 +227,7 @@ def _by_partition(told: Mapping[str, str], name: str) -> ByPartition:
         if not isinstance(parts, dict) or not all(
             part.isdecimal() and isinstance(at, int) for part, at in parts.items()
         ):
-            raise WrongOption(f"""{name} must look like {{"orders": {{"0": 23, "1": -2}}}}""")
+            raise WrongOption(f"""{_spelled(name)} must look like {{"orders": {{"0": 23, "1": -2}}}}""")
         out[topic] = {int(part): at for part, at in parts.items()}
     return out
 
@@ -199,7 +236,7 @@ def _one_of(told: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str
     """The first of the allowed is the default."""
     value = told.get(name, allowed[0]).lower()
     if value not in allowed:
-        raise WrongOption(f"{name} is {value!r}, but must be one of {', '.join(allowed)}")
+        raise WrongOption(f"{_spelled(name)} is {value!r}, but must be one of {', '.join(allowed)}")
     return value
 
 
@@ -207,5 +244,5 @@ def _number(told: Mapping[str, str], name: str) -> int | None:
     if name not in told:
         return None
     if not told[name].isdecimal() or (int(told[name]) == 0 and "timestamp" not in name):
-        raise WrongOption(f"{name} is {told[name]!r}, but must be a number above 0")
+        raise WrongOption(f"{_spelled(name)} is {told[name]!r}, but must be a number above 0")
     return int(told[name])

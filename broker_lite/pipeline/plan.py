@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = "Folder | Remote"
 Edges = dict[TopicPartition, int]
+_INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
+"""No pattern means these: a broker does not list them either."""
 
 
 def place_of(asked: Asked) -> Place:
@@ -38,7 +40,10 @@ def choose(source: Source, asked: Asked) -> list[TopicPartition]:
             raise NotThere(f"{source.place} has no {missing[0].topic}-{missing[0].partition}")
         return sorted(wanted)
     if asked.pattern is not None:
-        found = [one for one in there if re.fullmatch(asked.pattern, one.topic)]
+        if isinstance(source, Folder):
+            there = [one for one in there if one.topic not in _INTERNAL]
+        # It may match anywhere in the name, as in the connector.
+        found = [one for one in there if re.search(asked.pattern, one.topic)]
         if not found:
             raise NotThere(f"{source.place} has no topic that matches {asked.pattern!r}")
         return found
@@ -99,6 +104,8 @@ def _edge(source: Source, where: Where, one: TopicPartition, known: Bounds, aske
                 f"{one.topic}-{one.partition}: offset {offset} is not there, the log has {known.start} to {known.end}"
             )
         return min(max(offset, known.start), known.end)
+    if offset > known.end and asked.fail_on_loss:
+        raise DataLost(f"{one.topic}-{one.partition}: offset {offset} is not there, the log ends at {known.end}")
     return min(offset, known.end)
 
 
@@ -108,6 +115,11 @@ def batch_slices(asked: Asked) -> list[Slice]:
         bounds = all_bounds(source, choose(source, asked), committed=asked.committed)
         starts = edges(source, asked.start, bounds, asked, start=True)
         ends = edges(source, asked.end, bounds, asked, start=False)
+        for one, first in starts.items():
+            if first > ends[one]:
+                raise WrongOption(
+                    f"{one.topic}-{one.partition}: the start, offset {first}, is behind the end, offset {ends[one]}"
+                )
         return slices_between(source, asked, bounds, starts, ends)
 
 

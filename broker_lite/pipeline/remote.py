@@ -22,7 +22,7 @@ from broker_lite.client.consume import Aborted as AbortedAhead
 from broker_lite.client.topics import create_topic, list_topics
 from broker_lite.client.views import TopicView, parse_bootstrap, refused
 from broker_lite.errors import BrokerError, ErrorCode, UnsupportedVersion
-from broker_lite.ids import TopicPartition
+from broker_lite.ids import TopicId, TopicPartition, format_topic_id
 from broker_lite.pipeline.entry import Entry
 from broker_lite.pipeline.errors import DataLost, NotThere, PipelineError
 from broker_lite.pipeline.folder import Bounds
@@ -120,6 +120,11 @@ class Remote:
             return client.cluster_id
 
         return self.ask(told)
+
+    def topic_id(self, topic: str) -> str | None:
+        """None from a broker that knows no ids."""
+        told = self.ask(lambda client: client.topic(topic)).topic_id
+        return None if told == ZERO_UUID else format_topic_id(TopicId(told))
 
     def bounds(self, partition: TopicPartition, *, committed: bool = False) -> Bounds:
         return self.bounds_of(partition.topic, [partition.partition], committed=committed)[partition.partition]

@@ -23,7 +23,7 @@ from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
 from broker_lite.pipeline.archive import read_manifest
 from broker_lite.pipeline.entry import Entry
-from broker_lite.pipeline.errors import Damaged, NotThere, PipelineError
+from broker_lite.pipeline.errors import Damaged, NotThere, Refused
 from broker_lite.pipeline.options import Asked
 from broker_lite.pipeline.progress import Progress, run_tasks
 from broker_lite.pipeline.remote import Remote
@@ -111,7 +111,7 @@ def lanes_of_archive(place: str, topics: tuple[str, ...] = ()) -> list[Lane]:
         if topics and one.topic not in topics:
             continue
         if one.file not in there:
-            raise PipelineError(f"{place} is not finished: {one.file} is missing; run the archive job again")
+            raise Refused(f"{place} is not finished: {one.file} is missing; run the archive job again")
         found.setdefault(TopicPartition(one.topic, one.partition), []).append((one.first, one.end, one.file))
     missing = sorted(set(topics) - {one.topic for one in found})
     if missing:
@@ -195,7 +195,7 @@ def _prepare(lanes: list[Lane], bootstrap: str, entry: Entry, rename: str | None
             if topic not in there:
                 remote.create(topic, partitions)
             elif len(there[topic]) < partitions:
-                raise PipelineError(f"{topic} has {len(there[topic])} partitions, {partitions} are needed")
+                raise Refused(f"{topic} has {len(there[topic])} partitions, {partitions} are needed")
 
 
 def _first_time(lanes: list[Lane]) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker_lite.pipeline.errors import PipelineError
+from broker_lite.pipeline.errors import PipelineError, WrongOption
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,6 +106,8 @@ def session(
             # Spark looks up its host's name even where it needs none, and a laptop's or container's may lead nowhere.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings = dict(_QUIET)
+        if cores := cores_of(master):
+            settings["spark.sql.shuffle.partitions"] = str(cores)  # 200 tasks for each window's count, otherwise
         if not master.startswith("local"):
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
         if jars:
@@ -125,6 +127,14 @@ def session(
     register(spark)
     check_workers(spark)
     return spark
+
+
+def cores_of(master: str) -> int | None:
+    """How many tasks a machine of its own runs at a time; None for a cluster, which knows better."""
+    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master)
+    if found is None:
+        return None
+    return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
@@ -160,11 +170,24 @@ def check_workers(spark: SparkSession) -> None:
             raise CannotRun(f"worker {host} has no module {missing}; install broker-lite[spark] there")
 
 
+_OURS = re.compile(r"broker_lite\.pipeline\.\w+\.(\w+): (.+)")
+_ABOUT_NOTHING = ("An exception was thrown from the Python worker", "An error occurred while calling")
+
+
 def first_line(error: BaseException) -> str:
     """What a person wants to know of an error that came through Java: our own line if there is one in it."""
     text = str(error)
-    ours = re.search(r"broker_lite\.pipeline\.\w+\.\w+: (.+)", text)
+    ours = _OURS.search(text)
     if ours:
-        return ours[1].strip()
+        return ours[2].strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    if not lines or not lines[0].startswith(_ABOUT_NOTHING):
+        return lines[0] if lines else type(error).__name__
+    named = [line.lstrip(": ") for line in lines[1:] if re.match(r"(: )?[\w.]+(Error|Exception|Interrupt)\b", line)]
+    return named[0] if named else lines[0]
+
+
+def told_by(error: BaseException) -> PipelineError:
+    """The same as an error of ours: one that says that an option is wrong still does so behind Java."""
+    ours = _OURS.search(str(error))
+    return (WrongOption if ours and ours[1] == "WrongOption" else PipelineError)(first_line(error))

@@ -14,7 +14,7 @@ Writing is at least once: a task that Spark runs again writes its rows again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -36,6 +36,7 @@ from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
 from broker_lite.pipeline.arrowlog import BATCHES, HEADERS, batch_rows
 from broker_lite.pipeline.errors import Damaged, DataLost, WrongOption
+from broker_lite.pipeline.folder import Bounds
 from broker_lite.pipeline.options import Asked, WriteAsked, read_options, write_options
 from broker_lite.pipeline.slices import Slice
 from broker_lite.pipeline.worker import settle
@@ -173,6 +174,8 @@ def _told(part: Slice, damage: Damaged, schema: pa.Schema) -> pa.RecordBatch:
 
 
 class BatchReader(DataSourceReader):
+    """Where there is nothing to read, Spark makes up a partition of its own, which is none of ours."""
+
     def __init__(self, asked: Asked, names: list[str]) -> None:
         self._asked, self._names = asked, names
 
@@ -182,7 +185,9 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         settle()
-        return _rows(cast(Part, partition).slice, self._names)
+        if not isinstance(partition, Part):
+            return iter(())
+        return _rows(partition.slice, self._names)
 
 
 class HeaderReader(BatchReader):
@@ -190,7 +195,9 @@ class HeaderReader(BatchReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         settle()
-        part = cast(Part, partition).slice
+        if not isinstance(partition, Part):
+            return
+        part = partition.slice
         fields = [
             ("topic", pa.string()),
             ("partition", pa.int32()),
@@ -219,7 +226,7 @@ class HeaderReader(BatchReader):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, asked: Asked, names: list[str]) -> None:
         self._asked, self._names = asked, names
-        self._target: Offsets | None = None
+        self._target: dict[TopicPartition, Bounds] | None = None
 
     def initialOffset(self) -> Offsets:
         with plan.place_of(self._asked).opened() as source:
@@ -231,28 +238,42 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._ends()
+        self._target = self._there()
 
-    def _ends(self) -> Offsets:
+    def _there(self) -> dict[TopicPartition, Bounds]:
         with plan.place_of(self._asked).opened() as source:
-            bounds = plan.all_bounds(source, plan.choose(source, self._asked), committed=self._asked.committed)
-            return _as_json({one: known.end for one, known in bounds.items()})
+            return plan.all_bounds(source, plan.choose(source, self._asked), committed=self._asked.committed)
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        ends = self._target if self._target is not None else self._ends()
+        there = self._target if self._target is not None else self._there()
         begun = _from_json(start)
-        _same_topics(begun, _from_json(ends))
-        new = {one: (begun.get(one, 0), max(end, begun.get(one, 0))) for one, end in _from_json(ends).items()}
+        self._same_topics(begun, there)
+        for one, known in there.items():
+            if begun.get(one, 0) > known.end and self._asked.fail_on_loss:
+                raise DataLost(
+                    f"{one.topic}-{one.partition}: the checkpoint is at offset {begun[one]}, the log only goes to "
+                    f"{known.end}: it was cut, or made anew"
+                )
+        new = {one: (begun.get(one, known.start), known.end) for one, known in there.items()}
         if isinstance(limit, ReadMaxRows):
             new = _at_most(new, limit.max_rows)
         return _as_json({one: end for one, (_, end) in new.items()})
 
     def reportLatestOffset(self) -> Offsets:
-        return self._ends()
+        return _as_json({one: known.end for one, known in self._there().items()})
+
+    def _same_topics(self, begun: plan.Edges, now: Collection[TopicPartition]) -> None:
+        """A checkpoint that knows partitions which are not read any more belongs to another query."""
+        gone = sorted(set(begun) - set(now))
+        if gone and self._asked.fail_on_loss:
+            raise WrongOption(
+                f"the checkpoint is of another query: it knows {gone[0].topic}-{gone[0].partition}, "
+                "which is not read here"
+            )
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         starts, ends = _from_json(start), _from_json(end)
-        _same_topics(starts, ends)
+        self._same_topics(starts, ends)
         with plan.place_of(self._asked).opened() as source:
             bounds = plan.all_bounds(source, ends, committed=self._asked.committed)
             begun = {one: starts.get(one, bounds[one].start) for one in ends}
@@ -284,18 +305,9 @@ def _from_json(offsets: Offsets) -> plan.Edges:
     return {TopicPartition(topic, int(part)): at for topic, parts in offsets.items() for part, at in parts.items()}
 
 
-def _same_topics(begun: plan.Edges, now: plan.Edges) -> None:
-    """A checkpoint that knows partitions which are not read any more belongs to another query."""
-    gone = sorted(set(begun) - set(now))
-    if gone:
-        raise WrongOption(
-            f"the checkpoint is of another query: it knows {gone[0].topic}-{gone[0].partition}, which is not read here"
-        )
-
-
 def _at_most(ranges: dict[TopicPartition, tuple[int, int]], most: int) -> dict[TopicPartition, tuple[int, int]]:
     """Each partition's share of `most` offsets, by how much it has; at least one where there is any."""
-    total = sum(end - begin for begin, end in ranges.values())
+    total = sum(max(end - begin, 0) for begin, end in ranges.values())
     if total <= most:
         return ranges
     return {

@@ -38,6 +38,10 @@ class Store:
     def exists(self, name: str = "") -> bool:
         return bool(self._fs.get_file_info(self._path(name)).type != fs.FileType.NotFound)
 
+    def is_file(self) -> bool:
+        """Whether the place itself is one, so that nothing can lie below it."""
+        return bool(self._fs.get_file_info(self._root).type == fs.FileType.File)
+
     def listing(self, name: str = "") -> list[Found]:
         """What lies right in the folder; nothing if there is no such folder."""
         selector = fs.FileSelector(self._path(name), allow_not_found=True)
@@ -61,7 +65,13 @@ class Store:
         return self._fs.open_input_file(self._path(name))
 
     def make_folder(self) -> None:
-        self._fs.create_dir(self._root, recursive=True)
+        if self.is_file():
+            raise NotThere(f"{self.place} is a file, not a folder")
+        try:
+            self._fs.create_dir(self._root, recursive=True)
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise NotThere(f"the folder {self.place} cannot be made: {why}") from None
 
     def create(self, name: str) -> pa.NativeFile:
         return self._fs.open_output_stream(self._path(name))

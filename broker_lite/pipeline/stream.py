@@ -8,8 +8,10 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from broker_lite.pipeline.errors import PipelineError, WrongOption
-from broker_lite.pipeline.session import first_line, spark_errors
+from broker_lite.pipeline import plan
+from broker_lite.pipeline.errors import WrongOption
+from broker_lite.pipeline.options import read_options
+from broker_lite.pipeline.session import spark_errors, told_by
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +27,13 @@ def duration(text: str) -> tuple[str, float]:
     if not found or int(found[1]) == 0:
         raise WrongOption(f"{text!r} is no length of time; write 500ms, 10s, 1m, 2h or 1d")
     return f"{found[1]} {_WORDS[found[2]]}", int(found[1]) * _SECONDS[found[2]]
+
+
+def check(options: Mapping[str, str]) -> None:
+    """What is wrong with the options, or a folder or topic that is not there, is told before Spark is started."""
+    asked = read_options(options, streaming=True)
+    with plan.place_of(asked).opened() as place:
+        plan.choose(place, asked)
 
 
 def source(spark: SparkSession, kind: str, options: Mapping[str, str]) -> DataFrame:
@@ -64,8 +73,6 @@ def run(
     progress: str,
 ) -> int:
     """Run until it ends (without `every`) or somebody ends it; how many records went through."""
-    if out is not None and checkpoint is None:
-        raise WrongOption("a stream to Parquet needs a checkpoint, to go on from where it was")
     writer = frame.writeStream
     if out is None:
         if not is_windowed:
@@ -92,7 +99,7 @@ def run(
         query = writer.start()
         return _follow(query, progress)
     except spark_errors() as error:
-        raise PipelineError(first_line(error)) from None
+        raise told_by(error) from None
 
 
 def _follow(query: object, progress: str) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 
 from broker_lite.pipeline.audit import NOTE, Report
+from broker_lite.pipeline.errors import PipelineError
 
 LINES = 40
 
@@ -83,5 +86,12 @@ def picture(report: Report, path: str) -> None:
     names = ["commit", "abort", "open"]
     deals.bar(names, [report.outcomes.get(name, 0) for name in names], color=["tab:green", "tab:red", "tab:gray"])
     deals.set_title("transactions, by partition")
-    figure.savefig(path, format="png", dpi=110)
-    plt.close(figure)
+    half = f"{path}.{os.getpid()}.tmp"
+    try:
+        figure.savefig(half, format="png", dpi=110)
+        os.replace(half, path)
+    except OSError as error:
+        raise PipelineError(f"the picture {path} cannot be written: {error.strerror}") from None
+    finally:
+        plt.close(figure)
+        Path(half).unlink(missing_ok=True)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from broker_lite.ids import TopicPartition
 from broker_lite.log.layout import HIGH_WATERMARKS, LOG_STARTS, format_offsets
-from broker_lite.pipeline.errors import CutBatch, DataLost, NotThere, PipelineError
-from broker_lite.pipeline.folder import Folder
+from broker_lite.pipeline.audit import audit
+from broker_lite.pipeline.errors import CutBatch, DataLost, NotThere, PipelineError, WrongOption
+from broker_lite.pipeline.folder import Bounds, Folder
+from broker_lite.pipeline.journal import Told, topics_in
+from broker_lite.pipeline.looking import look
 from broker_lite.pipeline.options import read_options
 from broker_lite.pipeline.plan import batch_slices
 from broker_lite.pipeline.remote import Remote
@@ -116,7 +121,73 @@ def test_splits_are_cut_between_batches_and_miss_nothing(broker_process: object)
         one for first, end in ranges for one in offsets(Slice(Place(path=str(broker.data)), "orders", 0, first, end))
     ]
     assert found == list(range(17, 6000))
-    assert folder.topic_configs() == {"orders": {"retention.ms": "-1"}}
+    assert topics_in(folder.store) == {"orders": Told(1, {"retention.ms": "-1"})}
+
+
+def test_a_topic_that_nobody_wrote_to_is_there_and_empty(broker_process: object) -> None:
+    broker: BrokerProcess = broker_process()  # type: ignore[operator]
+    filling.create(broker.bootstrap, "orders")
+    filling.create(broker.bootstrap, "gone")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics(["gone"])["gone"].result(20)
+    folder = Folder(str(broker.data))
+    assert folder.partitions() == [ONE, TopicPartition("orders", 1)]
+    assert folder.bounds(ONE, committed=True) == Bounds(0, 0)
+    assert batch_slices(read_options({"path": str(broker.data), "subscribe": "orders"}, streaming=False)) == []
+    filling.fill(broker.bootstrap, "orders", count=1)
+    with Remote(broker.bootstrap) as remote:
+        assert folder.topic_id("orders") == remote.topic_id("orders") is not None
+
+
+def test_a_partition_whose_files_were_taken_away_is_no_empty_one(broker_process: object) -> None:
+    broker: BrokerProcess = broker_process()  # type: ignore[operator]
+    filling.create(broker.bootstrap, "orders", partitions=1)
+    filling.fill(broker.bootstrap, "orders", count=20, partitions=1)
+    broker.stop()
+    shutil.rmtree(broker.data / "orders-0")
+    (part,) = batch_slices(read_options({"path": str(broker.data)}, streaming=False))
+    with pytest.raises(NotThere, match="has no segments of orders-0"):
+        offsets(part)
+    report = audit(read_options({"path": str(broker.data)}, streaming=False), lambda tasks: map(look, tasks))
+    assert [(one.kind, one.weight, one.text) for one in report.findings] == [
+        ("gap", "fault", "offsets 0 to 19 are missing")
+    ]
+
+
+def test_a_file_is_no_data_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(NotThere, match="is a file, not a data folder"):
+        Folder(str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("pattern", ["rder", "^o.*s$", "__|orders"])
+def test_a_pattern_may_match_anywhere_in_a_name_but_no_internal_topic(tmp_path: Path, pattern: str) -> None:
+    written = [folders.idempotent(tmp_path / "data", name) for name in ("orders", "__transaction_state", "other")]
+    data = folders.finish(tmp_path / "data", written)
+    found = batch_slices(read_options({"path": str(data), "subscribePattern": pattern}, streaming=False))
+    assert [one.topic for one in found] == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "why"),
+    [
+        ({"endingOffsets": '{"orders":{"0":31}}'}, DataLost, "offset 31 is not there, the log ends at 30"),
+        (
+            {"startingOffsets": '{"orders":{"0":20}}', "endingOffsets": '{"orders":{"0":10}}'},
+            WrongOption,
+            "orders-0: the start, offset 20, is behind the end, offset 10",
+        ),
+    ],
+)
+def test_an_end_that_cannot_be_is_told(data: Path, options: dict[str, str], error: type[Exception], why: str) -> None:
+    with pytest.raises(error, match=why):
+        batch_slices(read_options({"path": str(data), **options}, streaming=False))
+
+
+def test_an_end_behind_the_log_is_the_logs_end_where_losses_are_allowed(data: Path) -> None:
+    told = {"path": str(data), "endingOffsets": '{"orders":{"0":31}}', "failOnDataLoss": "false"}
+    (part,) = batch_slices(read_options(told, streaming=False))
+    assert (part.first, part.end) == (0, 30)
 
 
 def test_a_broker_that_goes_away_and_comes_back_is_read_to_the_end(broker_process: object) -> None:

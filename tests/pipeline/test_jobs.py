@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow.dataset as ds
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from broker_lite.cli import main
 from broker_lite.pipeline import telling
 from broker_lite.pipeline.archive import archive, read_manifest
-from broker_lite.pipeline.audit import audit, on_spark
-from broker_lite.pipeline.errors import PipelineError
+from broker_lite.pipeline.audit import Report, audit, on_spark
+from broker_lite.pipeline.errors import PipelineError, Refused
 from broker_lite.pipeline.options import Asked, read_options
 from broker_lite.pipeline.progress import Progress
 from broker_lite.pipeline.replay import lanes_of_archive, lanes_of_log, replay
+from broker_lite.pipeline.session import cores_of, first_line
 from broker_lite.pipeline.store import Store
 from tests.pipeline import filling, folders
 from tests.support.broker import BrokerProcess
@@ -85,14 +87,30 @@ def test_an_archive_grows_with_its_topic_and_holds_each_offset_once(
         assert facts(out) == expected(spark, broker.data, "growing")
     assert archive(spark, asked(broker.data, "growing"), str(out), quiet()).files == 0
     (out / "foreign.parquet").write_bytes(b"not ours")
-    with pytest.raises(PipelineError, match=r"such as foreign\.parquet; --clean removes them"):
+    with pytest.raises(Refused, match=r"such as foreign\.parquet; --clean removes them"):
         archive(spark, asked(broker.data, "growing"), str(out), quiet())
     archive(spark, asked(broker.data, "growing"), str(out), quiet(), clean=True)
     assert facts(out) == expected(spark, broker.data, "growing")
-    with pytest.raises(PipelineError, match="is an archive with isolation read_committed"):
+    with pytest.raises(Refused, match="is an archive with isolation read_committed"):
         archive(
             spark, asked(broker.data, "growing", **{"kafka.isolation.level": "read_uncommitted"}), str(out), quiet()
         )
+
+
+def test_a_topic_that_was_made_anew_is_not_added_to_the_archive_of_the_old_one(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path
+) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    wire = read_options({"bootstrap": broker.bootstrap, "subscribe": "renewed"}, streaming=False)
+    for count in (10, 20):
+        filling.create(broker.bootstrap, "renewed")
+        filling.fill(broker.bootstrap, "renewed", count=count)
+        if count == 10:
+            archive(spark, wire, str(tmp_path / "out"), quiet())
+            admin.delete_topics(["renewed"])["renewed"].result(20)
+    with pytest.raises(Refused, match="is the archive of another topic renewed, with id "):
+        archive(spark, wire, str(tmp_path / "out"), quiet())
+    assert len(facts(tmp_path / "out")) == 20
 
 
 def test_an_archive_that_was_killed_is_finished_by_the_next_run(
@@ -200,12 +218,66 @@ def test_progress_is_told_in_lines_or_json() -> None:
         (["audit", "--bootstrap", "127.0.0.1:1"], 2, "which topics? give --topic NAME"),
         (["replay", "--archive", "DATA", "--to", "127.0.0.1:1"], 2, "is no archive: it has no manifest"),
         (["replay", "--data", "DATA", "--to", "127.0.0.1:1", "--speed", "fast"], 2, "'fast' is no speed"),
+        (["replay", "--data", "DATA", "--to", "127.0.0.1:1", "--rate", "0"], 2, "'0' is no number of records a second"),
+        (["archive", "--data", "DATA", "--out", "x", "--file-bytes", "-5"], 2, "'-5' is no number above 0"),
+        (["archive", "--data", "FILE", "--out", "x"], 2, "is a file, not a data folder"),
+        (["archive", "--data", "DATA", "--out", "FILE"], 2, "is a file, not a folder"),
+        (["archive", "--data", "DATA", "--out", "FILE/x"], 2, "cannot be made: Not a directory"),
+        (["archive", "--data", "DATA", "--out", "FOREIGN"], 2, "files that no archive wrote, such as theirs;"),
+        (["archive", "--data", "DATA", "--out", "ABOVE", "--clean"], 2, "has a folder that no archive wrote, below;"),
+        (["stream", "--data", "DATA", "--topic", "none"], 2, "has no topic none"),
+        (["stream", "--data", "DATA", "--topic", "orders", "--window", "1x"], 2, "'1x' is no length of time"),
+        (["stream", "--data", "DATA", "--topic", "orders", "--out", "x"], 2, "a stream to Parquet needs --checkpoint"),
     ],
 )
 def test_what_cannot_run_is_one_line_and_exit_code_2(
-    broker: BrokerProcess, capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+    broker: BrokerProcess,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    code: int,
+    said: str,
 ) -> None:
-    assert main(["pipeline", *(str(broker.data) if word == "DATA" else word for word in words)]) == code
+    places = {"DATA": broker.data, "FILE": tmp_path / "file", "ABOVE": tmp_path / "a", "FOREIGN": tmp_path / "a/below"}
+    places["FOREIGN"].mkdir(parents=True)
+    (places["FOREIGN"] / "theirs").write_text("not ours")
+    places["FILE"].write_text("not a folder")
+    for name, place in places.items():
+        words = [word.replace(name, str(place)) for word in words]
+    assert main(["pipeline", *words]) == code
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+    assert (places["FOREIGN"] / "theirs").exists()
+
+
+def test_a_picture_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"the picture .*nowhere/audit.png cannot be written: No such file"):
+        telling.picture(Report(), str(tmp_path / "nowhere" / "audit.png"))
+    telling.picture(Report(), str(tmp_path / "audit.png"))
+    assert [file.name for file in tmp_path.iterdir()] == ["audit.png"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File x.py\n"
+         "ZeroDivisionError: division by zero\n", "ZeroDivisionError: division by zero"),
+        ("An error occurred while calling o847.collect.\n: org.apache.spark.SparkException: too late\n\tat x",
+         "org.apache.spark.SparkException: too late"),
+        ("[SOME_THING] first\nsecond", "[SOME_THING] first"),
+    ],
+)  # fmt: skip
+def test_an_error_of_sparks_is_told_by_the_line_that_says_what_it_is(text: str, line: str) -> None:
+    assert first_line(RuntimeError(text)) == line
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [("local", 1), ("local[3]", 3), ("local[2,4]", 2), ("local-cluster[2,1,1024]", None), ("yarn", None)],
+)
+def test_what_is_counted_on_one_machine_is_counted_in_as_many_tasks_as_it_has_cores(
+    master: str, cores: int | None
+) -> None:
+    assert cores_of(master) == cores
+    assert cores_of("local[*]") == os.cpu_count()

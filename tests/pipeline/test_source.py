@@ -8,8 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from broker_lite.pipeline.errors import DataLost, WrongOption
+from broker_lite.pipeline.options import read_options
 from broker_lite.pipeline.session import first_line
+from broker_lite.pipeline.source import StreamReader
 from tests.pipeline import filling
 from tests.support.broker import BrokerProcess
 
@@ -118,7 +124,7 @@ def test_one_row_a_batch(spark: SparkSession, filled: Filled) -> None:
     ("options", "why"),
     [
         ({"subscribe": "nowhere"}, "has no topic nowhere"),
-        ({"subscribe": "plain", "startingOfsets": "earliest"}, "there is no option 'startingofsets'"),
+        ({"subscribe": "plain", "startingOfsets": "earliest"}, "there is no option 'startingofsets' here"),
         ({"subscribe": "plain", "startingOffsets": "latest"}, "startingOffsets cannot be latest in a batch"),
         ({"subscribe": "plain", "kafka.sasl.mechanism": "PLAIN"}, "are for a broker, not for a path"),
         ({"subscribe": "plain", "bootstrap": "localhost:1"}, "give either path"),
@@ -132,6 +138,13 @@ def test_wrong_options_are_one_clear_line(
     with pytest.raises(Exception, match="") as caught:
         spark.read.format("broker_lite").options(path=str(filled.data), **options).load().count()
     assert why in first_line(caught.value)
+
+
+def test_a_topic_without_records_has_no_rows(spark: SparkSession, filled: Filled) -> None:
+    filling.create(filled.bootstrap, "empty")
+    for place in ({"path": str(filled.data)}, {"bootstrap": filled.bootstrap}):
+        for source in ("broker_lite", "broker_lite_batches"):
+            assert spark.read.format(source).options(**place, subscribe="empty").load().collect() == []
 
 
 def test_a_folder_that_is_none_is_told(spark: SparkSession, tmp_path: Path) -> None:
@@ -178,6 +191,37 @@ def test_a_stream_ends_at_what_is_there_and_goes_on_from_its_checkpoint(
     with pytest.raises(Exception, match="") as caught:
         query.awaitTermination(120)
     assert "the checkpoint is of another query" in str(caught.value)
+
+
+@pytest.mark.parametrize("loss", ["true", "false"])
+def test_a_stream_does_not_wait_for_a_log_that_was_made_anew(broker_process: object, loss: str) -> None:
+    broker: BrokerProcess = broker_process()  # type: ignore[operator]
+    filling.create(broker.bootstrap, "flow")
+    filling.fill(broker.bootstrap, "flow", count=20)
+    told = {"bootstrap": broker.bootstrap, "subscribe": "flow", "failOnDataLoss": loss}
+    reader = StreamReader(read_options(told, streaming=True), ["offset"])
+    behind = {"flow": {"0": 500, "1": 20}, "gone": {"0": 1}}
+    if loss == "false":
+        assert reader.latestOffset(behind, ReadAllAvailable()) == {"flow": {"0": 20, "1": 20}}
+        return
+    with pytest.raises(WrongOption, match="of another query: it knows gone-0"):
+        reader.latestOffset(behind, ReadAllAvailable())
+    with pytest.raises(DataLost, match="flow-0: the checkpoint is at offset 500, the log only goes to 20"):
+        reader.latestOffset({"flow": {"0": 500, "1": 20}}, ReadAllAvailable())
+
+
+def test_a_partition_that_is_new_to_a_stream_begins_where_its_log_does(broker_process: object) -> None:
+    broker: BrokerProcess = broker_process()  # type: ignore[operator]
+    filling.create(broker.bootstrap, "flow")
+    filling.fill(broker.bootstrap, "flow", count=1000)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_records([TopicPartition("flow", 1, 700)])[TopicPartition("flow", 1)].result(20)
+    told = {"bootstrap": broker.bootstrap, "subscribe": "flow", "maxOffsetsPerTrigger": "10"}
+    reader = StreamReader(read_options(told, streaming=True), ["offset"])
+    begun = {"flow": {"0": 1000}}
+    ended = reader.latestOffset(begun, reader.getDefaultReadLimit())
+    assert ended == {"flow": {"0": 1000, "1": 710}}
+    assert [(one.slice.first, one.slice.end) for one in reader.partitions(begun, ended)] == [(700, 710)]  # type: ignore[attr-defined]
 
 
 def test_what_is_written_is_read_again(spark: SparkSession, filled: Filled) -> None:
