@@ -183,8 +183,9 @@ def first_line(error: BaseException) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines or not lines[0].startswith(_ABOUT_NOTHING):
         return lines[0] if lines else type(error).__name__
-    named = [line.lstrip(": ") for line in lines[1:] if re.match(r"(: )?[\w.]+(Error|Exception|Interrupt)\b", line)]
-    return named[0] if named else lines[0]
+    # What Java or Python call it stands at the beginning of a line, with dots in its name or as Python's own do.
+    found = re.search(r"^(?:: )?((?:[\w.]+\.)?[A-Z]\w+(?:: .*)?)$", text.partition("\n")[2], re.MULTILINE)
+    return found[1] if found else lines[0]
 
 
 def told_by(error: BaseException) -> PipelineError:

@@ -7,7 +7,7 @@ its key's as Kafka's own clients choose it, or without a key the next in turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,16 +27,30 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 256 << 10
 _TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
-_KNOWN = {"key", "value", "headers", "topic", "partition", "timestamp"}
+_BYTES = ("binary", "string")
+_KNOWN = {
+    "key": _BYTES,
+    "value": _BYTES,
+    "headers": ("array<struct<key:string,value:binary>>",),
+    "topic": ("string",),
+    "partition": ("int", "bigint", "smallint", "tinyint"),
+    "timestamp": ("timestamp",),
+}
+"""What can be written, and of which of Spark's types."""
+_NOTHING = "void"
+"""The type of a column that is always null."""
 
 
-def check_columns(names: Sequence[str], topic: str | None) -> None:
-    unknown = sorted(set(names) - _KNOWN)
-    if unknown:
-        raise WrongOption(f"column {unknown[0]} cannot be written; there are {', '.join(sorted(_KNOWN))}")
-    if "value" not in names:
+def check_columns(columns: Mapping[str, str], topic: str | None) -> None:
+    """`columns`: name -> type, as Spark calls it."""
+    for name, kind in columns.items():
+        if name not in _KNOWN:
+            raise WrongOption(f"column {name} cannot be written; there are {', '.join(sorted(_KNOWN))}")
+        if kind not in (*_KNOWN[name], _NOTHING):
+            raise WrongOption(f"column {name} is of type {kind}, but must be {' or '.join(_KNOWN[name])}")
+    if "value" not in columns:
         raise WrongOption("there is no column value to be written")
-    if topic is None and "topic" not in names:
+    if topic is None and "topic" not in columns:
         raise WrongOption("which topic? give the option topic or a column topic")
 
 

@@ -106,10 +106,10 @@ class Records(DataSource):
         return StreamReader(read_options(self.options, streaming=True), _known(schema.fieldNames(), _ARROW))
 
     def writer(self, schema: StructType, overwrite: bool) -> Writer:
-        return Writer(write_options(self.options), schema.fieldNames())
+        return Writer(write_options(self.options), _types(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
-        return StreamWriter(write_options(self.options), schema.fieldNames())
+        return StreamWriter(write_options(self.options), _types(schema))
 
 
 class BatchHeaders(DataSource):
@@ -133,6 +133,10 @@ def _known(names: Sequence[str], known: Sequence[str] | dict[str, pa.DataType]) 
         if name not in known:
             raise WrongOption(f"there is no column {name}; there are {', '.join(known)}")
     return list(names)
+
+
+def _types(schema: StructType) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in schema.fields}
 
 
 def _rows(part: Slice, names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -317,10 +321,10 @@ def _at_most(ranges: dict[TopicPartition, tuple[int, int]], most: int) -> dict[T
 
 
 class Writer(DataSourceArrowWriter):
-    def __init__(self, asked: WriteAsked, names: Sequence[str]) -> None:
+    def __init__(self, asked: WriteAsked, columns: dict[str, str]) -> None:
         from broker_lite.pipeline.sink import check_columns
 
-        check_columns(names, asked.topic)
+        check_columns(columns, asked.topic)
         self._asked = asked
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -331,10 +335,10 @@ class Writer(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    def __init__(self, asked: WriteAsked, names: Sequence[str]) -> None:
+    def __init__(self, asked: WriteAsked, columns: dict[str, str]) -> None:
         from broker_lite.pipeline.sink import check_columns
 
-        check_columns(names, asked.topic)
+        check_columns(columns, asked.topic)
         self._asked = asked
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

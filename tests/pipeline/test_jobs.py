@@ -263,6 +263,8 @@ def test_a_picture_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     [
         ("An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File x.py\n"
          "ZeroDivisionError: division by zero\n", "ZeroDivisionError: division by zero"),
+        ("An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File x.py\n"
+         "pyarrow.lib.ArrowInvalid: no time\n\n\tat org.x", "pyarrow.lib.ArrowInvalid: no time"),
         ("An error occurred while calling o847.collect.\n: org.apache.spark.SparkException: too late\n\tat x",
          "org.apache.spark.SparkException: too late"),
         ("[SOME_THING] first\nsecond", "[SOME_THING] first"),
