@@ -33,12 +33,15 @@ class Progress:
         self._begun = self._told = time.monotonic()
         self._line = 0
 
+    def is_due(self) -> bool:
+        """Whether `tell` would say anything now."""
+        return self._mode != "none" and time.monotonic() - self._told >= _EVERY[self._mode]
+
     def tell(self, done: int, total: int, tasks: int, all_tasks: int, *, last: bool = False) -> None:
         """`done` of `total` offsets, `tasks` of `all_tasks` tasks."""
-        now = time.monotonic()
-        if self._mode == "none" or (not last and now - self._told < _EVERY[self._mode]):
+        if self._mode == "none" or not (last or self.is_due()):
             return
-        self._told = now
+        now = self._told = time.monotonic()
         seconds = max(now - self._begun, 1e-6)
         rate = done / seconds
         left = (total - done) / rate if rate else None
@@ -65,8 +68,12 @@ def run_tasks(
     *,
     size: Callable[[T], int],
     slots: int | None = None,
+    watch: Callable[[], int] | None = None,
 ) -> list[R]:
-    """`work` of each task, on Spark's workers, in the order of the tasks. What a worker raises is raised here."""
+    """`work` of each task, on Spark's workers, in the order of the tasks. What a worker raises is raised here.
+
+    Spark hears from a task when it ends; where tasks are few and long, `watch` looks how much is done by now.
+    """
     if not tasks:
         return []
     context = spark.sparkContext
@@ -94,7 +101,9 @@ def run_tasks(
     try:
         while thread.is_alive():
             thread.join(0.2)
-            progress.tell(done.value, total, finished.value, len(tasks))
+            if progress.is_due():
+                seen = 0 if watch is None else min(watch(), total)
+                progress.tell(max(done.value, seen), total, finished.value, len(tasks))
     except KeyboardInterrupt:
         context.cancelAllJobs()
         raise

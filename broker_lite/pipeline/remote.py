@@ -7,7 +7,7 @@ the reading takes.  A broker that goes away is looked for again until `patience`
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TypeVar
@@ -150,8 +150,8 @@ class Remote:
 
         return self.ask(told)
 
-    def create(self, topic: str, partitions: int) -> None:
-        self.ask(lambda client: create_topic(client, topic, partitions=partitions))
+    def create(self, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
+        self.ask(lambda client: create_topic(client, topic, partitions=partitions, configs=configs))
 
     def chunks(
         self, partition: TopicPartition, first: int, end: int, *, committed: bool, fail_on_loss: bool = True

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
 from broker_lite.pipeline.archive import read_manifest
 from broker_lite.pipeline.entry import Entry
-from broker_lite.pipeline.errors import Damaged, NotThere, Refused
+from broker_lite.pipeline.errors import Damaged, NotThere, PipelineError, Refused
 from broker_lite.pipeline.options import Asked
 from broker_lite.pipeline.progress import Progress, run_tasks
 from broker_lite.pipeline.remote import Remote
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 _HEAD_START = 3.0
 """Seconds from the driver's start instant to the first record, so that all tasks are there."""
+_KEPT = {"retention.ms": "-1"}
+"""Of a topic that is made here: its records are as old as they were, and retention would remove them at once."""
+_GLANCE = 2.0
+"""Seconds to look for the broker when somebody only wants to know how far it is."""
 _ROWS = 4096
 
 
@@ -160,6 +165,7 @@ def replay(
         min(shares, key=lambda share: sum(one.offsets for one in share)).append(lane)
     shares = [share for share in shares if share]
     first_ms = _first_time(lanes) if speed is not None else 0
+    begin = time.time() + _HEAD_START
     tasks = [
         Task(
             tuple(share),
@@ -169,12 +175,21 @@ def replay(
             codec,
             None if rate is None else rate / len(shares),
             speed,
-            time.time() + _HEAD_START,
+            begin,
             first_ms,
         )
         for share in shares
     ]
-    done = run_tasks(spark, tasks, send, progress, size=lambda task: sum(lane.offsets for lane in task.lanes))
+    with Remote(bootstrap, entry, patience=_GLANCE) as remote:
+        arrived = Arrived(remote, {(rename or lane.topic, lane.partition) for lane in lanes})
+        done = run_tasks(
+            spark,
+            tasks,
+            send,
+            progress,
+            size=lambda task: sum(lane.offsets for lane in task.lanes),
+            watch=arrived.since,
+        )
     return Summary(
         sum(one.records for one in done),
         len(lanes),
@@ -193,9 +208,30 @@ def _prepare(lanes: list[Lane], bootstrap: str, entry: Entry, rename: str | None
         there = remote.topics()
         for topic, partitions in needed.items():
             if topic not in there:
-                remote.create(topic, partitions)
+                remote.create(topic, partitions, _KEPT)
             elif len(there[topic]) < partitions:
                 raise Refused(f"{topic} has {len(there[topic])} partitions, {partitions} are needed")
+
+
+class Arrived:
+    """How many records have come to the topics since it was made, from whomever: good enough to tell how far it is."""
+
+    def __init__(self, remote: Remote, parts: Iterable[tuple[str, int]]) -> None:
+        self._remote = remote
+        self._topics: dict[str, list[int]] = {}
+        for topic, part in sorted(parts):
+            self._topics.setdefault(topic, []).append(part)
+        self._seen = 0
+        self._before = self._ends()
+
+    def since(self) -> int:
+        with suppress(PipelineError):  # whether the broker is away for good is for those to say who write to it
+            self._seen = self._ends() - self._before
+        return self._seen
+
+    def _ends(self) -> int:
+        told = (self._remote.bounds_of(topic, parts, committed=False) for topic, parts in self._topics.items())
+        return sum(bounds.end for each in told for bounds in each.values())
 
 
 def _first_time(lanes: list[Lane]) -> int:

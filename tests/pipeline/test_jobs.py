@@ -24,6 +24,7 @@ from broker_lite.pipeline.audit import Report, audit, on_spark
 from broker_lite.pipeline.errors import PipelineError, Refused
 from broker_lite.pipeline.options import Asked, read_options
 from broker_lite.pipeline.progress import Progress
+from broker_lite.pipeline.remote import Remote
 from broker_lite.pipeline.replay import lanes_of_archive, lanes_of_log, replay
 from broker_lite.pipeline.session import cores_of, first_line
 from broker_lite.pipeline.store import Store
@@ -150,6 +151,8 @@ def test_a_replay_keeps_everything_but_the_offsets(spark: SparkSession, broker: 
         return [str(row) for row in frame.load().orderBy("partition", "offset").select(*columns).collect()]
 
     assert content("again") == content("orders")
+    with Remote(broker.bootstrap) as remote:
+        assert (remote.configs("again") or {})["retention.ms"] == "-1", "what is replayed is old, and stays"
     assert done.records == len(content("orders"))
 
 
@@ -159,10 +162,15 @@ def test_a_replay_is_as_fast_as_it_is_told(spark: SparkSession, broker: BrokerPr
     lanes = lanes_of_log(asked(data, "slow"))
     assert replay(spark, lanes, broker.bootstrap, quiet(), rate=20).seconds > 1.4
     # Thirty records, each batch five milliseconds after the one before: a hundredth of the speed takes 2.5 s.
-    timed = replay(spark, lanes, broker.bootstrap, quiet(), rename="slow-again", speed=0.01)
+    told = io.StringIO()
+    progress = Progress("json", "replay", out=told)
+    timed = replay(spark, lanes, broker.bootstrap, progress, rename="slow-again", speed=0.01)
     assert timed.seconds > 2.5
     assert timed.records == 30
     assert timed.lag < 2.0
+    done = [json.loads(line)["done"] for line in told.getvalue().splitlines()]
+    assert any(0 < one < 30 for one in done), "how far it is shows before the one task has ended"
+    assert done == sorted(done)
 
 
 def test_a_topic_that_is_too_small_is_not_replayed_into(
