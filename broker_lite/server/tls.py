@@ -1,11 +1,11 @@
-"""TLS: certificates from PEM or PKCS#12 files, who the client is, and what went wrong in words.
+"""TLS: certificates from PEM, PKCS#12 or JKS files, who the client is, and what went wrong in words.
 
 `Tls` belongs to one listener.  `reload` reads its files again; a certificate that cannot be read leaves the old one in
 place.  The file itself says what it is: `-----BEGIN` is PEM, a DER sequence is PKCS#12 (as Java's keytool makes it,
-whatever the name), Java's own JKS is refused with the command that converts it.
+whatever the name), Java's own JKS has a number of its own (see jks.py).
 
 PKCS#12 needs `cryptography` (`pip install broker-lite[tls]`).  OpenSSL wants a private key as a file, so one that came
-out of a PKCS#12 file or a setting passes through a file in memory that nobody else can open.
+out of another file or a setting passes through a file in memory that nobody else can open.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from broker_lite.shapes import dataclass
 log = get_logger(__name__)
 
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
-_JKS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+_JKS = b"\xfe\xed\xfe\xed"
+_JCEKS = b"\xce\xce\xce\xce"
 _MISTAKES = {
     "HTTP_REQUEST": "an HTTP client is talking to a TLS listener: use a Kafka client with security.protocol=SSL",
     "WRONG_VERSION_NUMBER": "a client without TLS is talking to a TLS listener: use security.protocol=SSL or SASL_SSL",
@@ -128,7 +129,7 @@ class Tls:
         if stores.key_text and stores.chain_text:
             pem = f"{stores.key_text}\n{stores.chain_text}".encode()
         elif stores.keystore is not None:
-            pem = _read(stores.keystore, stores.keystore_password)
+            pem = _read(stores.keystore, stores.keystore_password, stores.key_password, own=True)
         else:
             raise StartRefused(
                 f"listener {self._listener} speaks TLS and has no certificate: set {keys.SSL_KEYSTORE_LOCATION.name}, "
@@ -145,7 +146,7 @@ class Tls:
         if stores.trusted_text:
             pem = stores.trusted_text.encode()
         elif stores.truststore is not None:
-            pem = _read(stores.truststore, stores.truststore_password)
+            pem = _read(stores.truststore, stores.truststore_password, own=False)
         elif self._client_auth == "none":
             return
         else:
@@ -164,15 +165,22 @@ def mistake(error: OSError) -> str:
     return _MISTAKES.get(error.reason or "") or f"no TLS handshake: {error.reason or error.strerror}"
 
 
-def _read(location: str, password: str | None) -> bytes:
-    """The file as PEM, whatever it is."""
+def _read(location: str, password: str | None, key_password: str | None = None, *, own: bool) -> bytes:
+    """The file as PEM, whatever it is: a key with its chain, or whom to trust."""
     raw = Path(location).read_bytes()
     if b"-----BEGIN" in raw[:10_000]:
         return raw
     if raw.startswith(_JKS):
+        from broker_lite.server import jks
+
+        try:
+            return jks.own(raw, password, key_password) if own else jks.trusted(raw, password)
+        except jks.BadStore as error:
+            raise StartRefused(f"{location} is a JKS file that cannot be read: {error}") from None
+    if raw.startswith(_JCEKS):
         raise StartRefused(
-            f"{location} is a JKS file; convert it: keytool -importkeystore -srckeystore {location} "
-            "-destkeystore new.p12 -deststoretype pkcs12"
+            f"{location} is a JCEKS file; convert it: keytool -importkeystore -srckeystore {location} "
+            "-srcstoretype jceks -destkeystore new.p12 -deststoretype pkcs12"
         )
     return _from_pkcs12(location, raw, password)
 

@@ -19,6 +19,7 @@ ANSWERED = {
     ("cli/certs.py", "B105"): "the password of throw-away files, Java's habit",
     ("security/sasl.py", "B105"): "a sentence about passwords",
     ("cli/serve.py", "B104"): "an address that is printed",
+    ("server/jks.py", "B324"): "SHA-1 is what Java's key stores are made of",
     ("config/listeners.py", "B104"): "addresses that are recognised",
     ("server/listener.py", "B104"): "an empty host is every interface, by the user's own word",
     ("broker/fetch_sessions.py", "B311"): "the numbers of sessions tell clients apart and protect nothing",

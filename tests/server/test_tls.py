@@ -15,9 +15,10 @@ from broker_lite.apis.registry import Answer, ConnectionFacts
 from broker_lite.cli import certs
 from broker_lite.config.sources import Settings, Source
 from broker_lite.errors import StartRefused
-from broker_lite.server import listener
+from broker_lite.server import jks, listener
 from broker_lite.server.listener import ListenerAddress
 from broker_lite.server.tls import Tls
+from tests.server import stores
 from tests.server.conftest import Client, Server, framed
 
 Run = Callable[..., Server]
@@ -102,6 +103,25 @@ def test_a_certificate_that_is_required_may_not_be_missing_or_strange(run: Run, 
         told(shaken(server, folder))
     with pytest.raises((ssl.SSLError, EOFError, ConnectionResetError)):
         told(wrapped(server.client(), strange))
+
+
+def test_stores_that_java_made_do_as_well(run: Run, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "key.jks").write_bytes(stores.KEY_STORE)
+    (tmp_path / "trust.jks").write_bytes(stores.TRUST_STORE)
+    protection = tls(
+        folder,
+        ssl_keystore_location=str(tmp_path / "key.jks"),
+        ssl_keystore_password=stores.STORE_PASSWORD,
+        ssl_key_password=stores.KEY_PASSWORD,
+        ssl_truststore_location=str(tmp_path / "trust.jks"),
+        ssl_client_auth="required",
+    )
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    key.write_bytes(jks.own(stores.KEY_STORE, None, stores.KEY_PASSWORD))
+    certificate.write_bytes(jks.trusted(stores.TRUST_STORE, None))
+    context = ssl.create_default_context(cafile=str(certificate))
+    context.load_cert_chain(key)
+    assert told(wrapped(listening(run, protection).client(), context)) == b"User:CN=localhost hello"
 
 
 def test_pkcs12_files_do_as_well(run: Run, folder: Path) -> None:
@@ -200,7 +220,9 @@ def test_a_client_that_hangs_up_in_the_middle_leaves_nothing(run: Run, folder: P
         ({"ssl_keystore_location": "{locked}", "ssl_key_password": "wrong"}, "ssl.key.password is another"),
         ({"ssl_keystore_location": "{mixed}"}, "do not fit: KEY_VALUES_MISMATCH"),
         ({"ssl_keystore_location": "{p12}", "ssl_keystore_password": "wrong"}, "password is another"),
-        ({"ssl_keystore_location": "{jks}"}, "keytool -importkeystore"),
+        ({"ssl_keystore_location": "{jceks}"}, "keytool -importkeystore"),
+        ({"ssl_keystore_location": "{jks}", "ssl_keystore_password": "wrong"}, "its password is another"),
+        ({"ssl_keystore_location": "{jks}", "ssl_keystore_password": stores.STORE_PASSWORD}, "set ssl.key.password"),
         ({"ssl_keystore_location": "{junk}"}, "not a PKCS#12 file"),
         ({"ssl_principal_mapping_rules": "RULE:(/x/"}, "pattern"),
         ({"ssl_principal_mapping_rules": "RULE:a/$1/"}, "group"),
@@ -210,7 +232,8 @@ def test_a_client_that_hangs_up_in_the_middle_leaves_nothing(run: Run, folder: P
 def test_certificates_that_cannot_be_used_stop_the_start(
     folder: Path, tmp_path: Path, keys: dict[str, str], why: str
 ) -> None:
-    (tmp_path / "x.jks").write_bytes(b"\xfe\xed\xfe\xed" + bytes(20))
+    (tmp_path / "x.jks").write_bytes(stores.KEY_STORE)
+    (tmp_path / "x.jceks").write_bytes(b"\xce\xce\xce\xce" + bytes(20))
     (tmp_path / "junk").write_bytes(b"\x30\x82 nothing")
     key = serialization.load_pem_private_key((folder / "server-key.pem").read_bytes(), None)
     lock = serialization.BestAvailableEncryption(b"right")
@@ -226,6 +249,7 @@ def test_certificates_that_cannot_be_used_stop_the_start(
         "ca": folder / "ca.pem",
         "p12": folder / "server.p12",
         "jks": tmp_path / "x.jks",
+        "jceks": tmp_path / "x.jceks",
         "junk": tmp_path / "junk",
     }
     with pytest.raises(StartRefused, match=why):
