@@ -23,10 +23,10 @@ AUTHORIZERS = (
 
 SSL_KEYSTORE_LOCATION: Key[str | None] = Key(
     "ssl.keystore.location", Kind.STRING, None,
-    "The broker's certificate chain and its private key: a PEM file or a PKCS#12 file.",
+    "The broker's certificate chain and its private key: a PEM, PKCS#12 or JKS file.",
 )  # fmt: skip
 SSL_KEYSTORE_PASSWORD: Key[str | None] = Key(
-    "ssl.keystore.password", Kind.PASSWORD, None, "The password of a PKCS#12 file."
+    "ssl.keystore.password", Kind.PASSWORD, None, "The password of a PKCS#12 or JKS file."
 )
 SSL_KEY_PASSWORD: Key[str | None] = Key(
     "ssl.key.password", Kind.PASSWORD, None, "The password of the private key, if it has one of its own."
@@ -39,13 +39,13 @@ SSL_KEYSTORE_CERTIFICATE_CHAIN: Key[str | None] = Key(
 )
 SSL_KEYSTORE_TYPE = Key(
     "ssl.keystore.type", Kind.STRING, "JKS", "The kind of the file with the certificate.",
-    ignored="the file says itself whether it is PEM or PKCS#12",
+    ignored="the file says itself whether it is PEM, PKCS#12 or JKS",
 )  # fmt: skip
 SSL_TRUSTSTORE_LOCATION: Key[str | None] = Key(
-    "ssl.truststore.location", Kind.STRING, None, "Whose certificates of clients are trusted: PEM or PKCS#12."
+    "ssl.truststore.location", Kind.STRING, None, "Whose certificates of clients are trusted: PEM, PKCS#12 or JKS."
 )
 SSL_TRUSTSTORE_PASSWORD: Key[str | None] = Key(
-    "ssl.truststore.password", Kind.PASSWORD, None, "The password of a PKCS#12 file."
+    "ssl.truststore.password", Kind.PASSWORD, None, "The password of a PKCS#12 or JKS file."
 )
 SSL_TRUSTSTORE_CERTIFICATES: Key[str | None] = Key(
     "ssl.truststore.certificates", Kind.PASSWORD, None, "The trusted certificates themselves, as PEM."
