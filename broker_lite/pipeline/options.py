@@ -37,7 +37,7 @@ _READING = (
     "onCorrupt",
     "kafka.isolation.level",
 )
-_WRITING = ("bootstrap", "kafka.bootstrap.servers", "topic", "compression")
+_WRITING = ("bootstrap", "kafka.bootstrap.servers", "topic", "compression", "kafka.compression.type")
 _OF_THE_CONNECTOR = (
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
@@ -128,7 +128,8 @@ def write_options(given: Mapping[str, str]) -> WriteAsked:
     if bootstrap is None or "path" in told:
         raise WrongOption("records are written to a broker: give bootstrap (HOST:PORT), not path")
     _refuse_unknown(told, _WRITING)
-    codec = _one_of(told, "compression", ("none", "gzip", "snappy", "lz4", "zstd"))
+    name = _given(told, "compression", "kafka.compression.type")
+    codec = _one_of(told, name, ("none", "gzip", "snappy", "lz4", "zstd"))
     return WriteAsked(bootstrap, told.get("topic"), codec, Entry.told(told))
 
 
@@ -155,10 +156,14 @@ def _topics(told: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _bootstrap(told: Mapping[str, str]) -> str | None:
-    both = [told[name] for name in ("bootstrap", "kafka.bootstrap.servers") if name in told]
-    if len(both) > 1:
-        raise WrongOption("bootstrap and kafka.bootstrap.servers are the same option; give one")
-    return both[0] if both else None
+    return told.get(_given(told, "bootstrap", "kafka.bootstrap.servers"))
+
+
+def _given(told: Mapping[str, str], ours: str, theirs: str) -> str:
+    """By which of its two names an option was given."""
+    if ours in told and theirs in told:
+        raise WrongOption(f"{ours} and {theirs} are the same option; give one")
+    return theirs if theirs in told else ours
 
 
 def _pattern(told: Mapping[str, str]) -> str | None:

@@ -40,3 +40,15 @@ def test_records_are_not_written_to_a_path() -> None:
         write_options({"path": "data", "topic": "orders"})
     with pytest.raises(WrongOption, match="there is no option 'topics' here"):
         write_options({"bootstrap": "localhost:9092", "topics": "orders"})
+
+
+def test_an_option_that_has_a_name_with_the_connector_too_is_given_once() -> None:
+    to = {"kafka.bootstrap.servers": "localhost:9092", "topic": "orders"}
+    assert write_options(to | {"kafka.compression.type": "lz4"}).codec == "lz4"
+    assert write_options(to | {"compression": "zstd"}).codec == "zstd"
+    with pytest.raises(WrongOption, match=r"compression and kafka\.compression\.type are the same option"):
+        write_options(to | {"compression": "zstd", "kafka.compression.type": "lz4"})
+    with pytest.raises(WrongOption, match=r"kafka\.compression\.type is 'brotli'"):
+        write_options(to | {"kafka.compression.type": "brotli"})
+    with pytest.raises(WrongOption, match=r"bootstrap and kafka\.bootstrap\.servers are the same option"):
+        read_options({"kafka.bootstrap.servers": "a:1", "bootstrap": "b:1", "subscribe": "c"}, streaming=False)
