@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from broker_lite.pipeline.errors import DataLost, WrongOption
+from broker_lite.pipeline.microbatches import StreamReader
 from broker_lite.pipeline.options import read_options
 from broker_lite.pipeline.session import first_line
-from broker_lite.pipeline.source import StreamReader
 from tests.pipeline import filling
 from tests.support.broker import BrokerProcess
 
