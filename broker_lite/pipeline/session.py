@@ -33,9 +33,7 @@ _QUIET = {
     "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # Rows go from Python to Java between processes of one machine: not over TCP, in pieces that a cache still holds.
-    "spark.python.unix.domain.socket.enabled": "true",
-    "spark.buffer.size": str(256 << 10),
+    "spark.buffer.size": str(256 << 10),  # rows go from Python to Java in larger pieces than 64 KiB
     "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile=file:{_LOGGING} {_TRUSTING}",
 }
 
