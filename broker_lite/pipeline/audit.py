@@ -29,7 +29,6 @@ from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
 from broker_lite.pipeline.deals import LISTED, OPEN, Deals
 from broker_lite.pipeline.folder import Bounds, Folder
-from broker_lite.pipeline.journal import topics_in
 from broker_lite.pipeline.looking import AT_MOST, CIRCLE, Disorder, Jump, Listed, Seen, Task, Words, look
 from broker_lite.pipeline.options import Asked
 from broker_lite.pipeline.progress import Progress, run_tasks
@@ -136,7 +135,7 @@ def _known(asked: Asked, compacted: set[str]) -> Known:
         told: dict[str, dict[str, str] | None]
         lost: set[TopicPartition] = set()
         if isinstance(source, Folder):
-            journal = topics_in(source.store)
+            journal = source.journal
             told = {
                 topic: None if journal is None else journal[topic].configs if topic in journal else {}
                 for topic in topics

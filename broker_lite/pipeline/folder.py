@@ -23,7 +23,7 @@ from broker_lite.pipeline.arrowlog import records
 from broker_lite.pipeline.chunks import CHUNK, chunks
 from broker_lite.pipeline.committed import Aborted, Transactions
 from broker_lite.pipeline.errors import DataLost, NotThere
-from broker_lite.pipeline.journal import topics_in
+from broker_lite.pipeline.journal import Told, topics_in
 from broker_lite.pipeline.scan import Batches, scan
 from broker_lite.pipeline.store import Found, Reading, Room, Store
 from broker_lite.pipeline.varints import Ints
@@ -64,10 +64,15 @@ class Folder:
             return None
         return layout.parse_properties(self.store.read_bytes(layout.META_PROPERTIES)).get("cluster.id")
 
+    @cached_property
+    def journal(self) -> dict[str, Told] | None:
+        """What our broker has written down of its topics; None for a folder that has no journal."""
+        return topics_in(self.store)
+
     def partitions(self) -> list[TopicPartition]:
         """Those that have a folder, and those that our journal knows: a folder is made with the first record."""
-        journal = topics_in(self.store) or {}
-        known = {TopicPartition(topic, part) for topic, told in journal.items() for part in range(told.partitions)}
+        journal = (self.journal or {}).items()
+        known = {TopicPartition(topic, part) for topic, told in journal for part in range(told.partitions)}
         return sorted(known | self._folders())
 
     def _folders(self) -> set[TopicPartition]:

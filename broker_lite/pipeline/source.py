@@ -34,6 +34,7 @@ from broker_lite.pipeline.errors import WrongOption
 from broker_lite.pipeline.microbatches import StreamReader
 from broker_lite.pipeline.options import Asked, WriteAsked, read_options, write_options
 from broker_lite.pipeline.rows import COLUMNS, CORRUPT, Part, rows
+from broker_lite.pipeline.slices import Slice
 from broker_lite.pipeline.worker import settle
 
 if TYPE_CHECKING:
@@ -125,19 +126,16 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         settle()
-        if not isinstance(partition, Part):
-            return iter(())
-        return rows(partition.slice, self._names)
+        return self._rows(partition.slice) if isinstance(partition, Part) else iter(())
+
+    def _rows(self, part: Slice) -> Iterator[pa.RecordBatch]:
+        return rows(part, self._names)
 
 
 class HeaderReader(BatchReader):
     """All batches, control and damaged ones too; `fault` is set on a row that stands for bytes that are no batch."""
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        settle()
-        if not isinstance(partition, Part):
-            return
-        part = partition.slice
+    def _rows(self, part: Slice) -> Iterator[pa.RecordBatch]:
         fields = [
             ("topic", pa.string()),
             ("partition", pa.int32()),
