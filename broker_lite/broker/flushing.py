@@ -2,7 +2,7 @@
 
 Where an acknowledgement does not wait for the disk, the kernel writes when it likes and nobody knows how far it came;
 after a crash everything since the recovery point is read again.  So a segment is synced once it is sealed, in a thread,
-and the recovery point moves to where the active one begins.  That is all that a restart then has to look at.
+and the recovery point moves on, at last to where the active one begins: all that a restart then has to look at.
 
 The journal goes first: records that outlive a power cut belong to a topic that does, too.
 """
@@ -56,3 +56,4 @@ class SealedSync:
             partition.go_offline(error.message)
         else:
             partition.synced(job.upto)
+            self.look(partition)  # the others first

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from broker_lite.errors import StorageFailed
@@ -14,6 +15,9 @@ from broker_lite.log.segment import Segment
 
 _WORTH_SAVING = 128
 """Index entries that wait while syncs come fast; without them a recovery begins half a MiB earlier."""
+_MANY, _AT_ONCE = 32, 8
+"""Files, and how many of them at once: syncs that run side by side share a commit of the file system's own journal, and
+2,000 files take less than half the time."""
 
 
 class SyncJob:
@@ -41,19 +45,23 @@ class SyncJob:
 
     def run(self) -> None:
         """Raises StorageFailed; then the log must go offline, for a second try would lie."""
+        steps: list[Callable[[], None]] = [file.sync for file in self._files]
+        steps += [partial(self._unless_missing, self._disk.sync_path, path) for path in self._paths]
+        folders: list[Callable[[], None]] = [
+            partial(self._unless_missing, self._disk.sync_dir, folder) for folder in self._folders
+        ]
         try:
-            for file in self._files:
-                file.sync()
-            for path in self._paths:
-                with suppress(FileNotFoundError):
-                    self._disk.sync_path(path)
-            for folder in self._folders:
-                with suppress(FileNotFoundError):  # deleted meanwhile, and what is deleted need not survive
-                    self._disk.sync_dir(folder)
+            _run_all(steps)
+            _run_all(folders)
         except OSError as error:
             raise StorageFailed(f"cannot sync: {error}") from error
         finally:
             self.release()
+
+    @staticmethod
+    def _unless_missing(sync: Callable[[Path], None], path: Path) -> None:
+        with suppress(FileNotFoundError):  # deleted meanwhile, and what is deleted need not survive
+            sync(path)
 
     def release(self) -> None:
         files, self._files = self._files, []
@@ -62,6 +70,18 @@ class SyncJob:
 
     def __del__(self) -> None:
         self.release()
+
+
+def _run_all(steps: list[Callable[[], None]]) -> None:
+    if len(steps) < _MANY:
+        for step in steps:
+            step()
+        return
+    from concurrent.futures import ThreadPoolExecutor  # few have so much to sync, and a start is short
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for done in [pool.submit(step) for step in steps]:
+            done.result()
 
 
 def job_for(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
-from broker_lite.errors import OffsetOutOfRange, RecordListTooLarge
+from broker_lite.errors import OffsetOutOfRange, RecordListTooLarge, StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.log.disk import Disk, MemoryDisk, RealDisk, RealFile
 from broker_lite.log.log import Log, LogSettings
@@ -217,6 +218,43 @@ def test_a_flush_moves_the_recovery_point_to_the_end(log: Log) -> None:
     log.flush()
     assert log.recovery_point == log.end
     assert log.unflushed() is None
+
+
+def test_sealed_segments_are_flushed_a_few_at_a_time(log: Log) -> None:
+    for _ in range(40):
+        fill(log, 2)
+        log.roll(NOW)
+    fill(log, 1)
+    points = []
+    while (job := log.unflushed(sealed=True)) is not None:
+        job.run()
+        log.flushed(job.upto)
+        points.append(log.recovery_point)
+    bases = [segment.base for segment in log.segments]
+    assert len(points) == 3
+    assert set(points) < set(bases)
+    assert points[-1] == bases[-1] < log.end
+    log.flush()
+    assert log.recovery_point == log.end
+
+
+def test_a_sync_that_fails_among_many_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(tmp_path / "t-0")
+    for _ in range(20):
+        fill(log, 1)
+        log.roll(NOW)
+    real = RealDisk.sync_path
+
+    def sync(disk: RealDisk, path: Path) -> None:
+        if path.name == "00000000000000000007.timeindex":
+            raise OSError(errno.EIO, "the disk is gone", str(path))
+        real(disk, path)
+
+    monkeypatch.setattr(RealDisk, "sync_path", sync)
+    with pytest.raises(StorageFailed, match="the disk is gone"):
+        log.flush()
+    assert log.offline
+    assert log.recovery_point == 0
 
 
 def test_whoever_reads_much_finds_the_next_stretch_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
