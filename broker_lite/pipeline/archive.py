@@ -17,21 +17,16 @@ from __future__ import annotations
 import json
 import re
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
-from broker_lite.pipeline.arrowlog import RECORDS
-from broker_lite.pipeline.errors import Damaged, DataLost, Refused
+from broker_lite.pipeline.errors import DataLost, Refused
 from broker_lite.pipeline.folder import SPLIT_BYTES, Folder
 from broker_lite.pipeline.options import Asked
+from broker_lite.pipeline.parquet import Task, Written, write_file
 from broker_lite.pipeline.progress import Progress, run_tasks
 from broker_lite.pipeline.slices import Slice
 from broker_lite.pipeline.store import Store
@@ -40,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MANIFEST = "_manifest.json"
-SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), *RECORDS])
 OFFSETS_A_FILE = 500_000
 """Over the wire, where nobody knows how many bytes lie between two offsets."""
 _HALF = re.compile(r"\..+\.tmp")
@@ -69,22 +63,6 @@ class Manifest:
             part = TopicPartition(one.topic, one.partition)
             found[part] = max(found.get(part, 0), one.end)
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    slice: Slice
-    out: str
-    file: str
-    codec: str
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    records: int
-    bytes: int
-    left_out: int
-    """Batches that were damaged."""
 
 
 @dataclass(slots=True)
@@ -244,33 +222,3 @@ def _tasks(source: plan.Source, asked: Asked, planned: list[Planned], out: str, 
         piece = replace(piece, fail_on_loss=asked.fail_on_loss, on_corrupt=asked.on_corrupt)
         tasks.append(Task(piece, out, one.file, codec))
     return tasks
-
-
-def write_file(task: Task) -> Written:
-    """One file, on a worker. Killed anywhere, it leaves at most a file that no reader looks at."""
-    store = Store(task.out)
-    half = f".{task.file}.{uuid.uuid4().hex}.tmp"
-    try:
-        written = _write_half(store, half, task)
-    except BaseException:
-        if store.exists(half):
-            store.remove(half)
-        raise
-    store.finish(half, task.file)
-    return written
-
-
-def _write_half(store: Store, half: str, task: Task) -> Written:
-    records = left_out = 0
-    with store.create(half) as out:
-        with pq.ParquetWriter(out, SCHEMA, compression=task.codec) as parquet:
-            for rows in task.slice.rows():
-                if isinstance(rows, Damaged):
-                    left_out += 1
-                    continue
-                topic = pa.repeat(task.slice.topic, len(rows)).cast(pa.string())
-                partition = pa.array(np.full(len(rows), task.slice.partition, dtype=np.int32))
-                parquet.write_batch(pa.RecordBatch.from_arrays([topic, partition, *rows.columns], schema=SCHEMA))
-                records += len(rows)
-        size = int(out.tell())
-    return Written(records, size, left_out)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 READ = """
 import resource, sys
-from broker_lite.pipeline.archive import Task, write_file
+from broker_lite.pipeline.parquet import Task, write_file
 from broker_lite.pipeline.looking import Task as Look, look
 from broker_lite.pipeline.slices import Place, Slice
 whole = Slice(Place(path=sys.argv[1]), "orders", 0, 0, int(sys.argv[2]))

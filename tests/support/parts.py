@@ -96,8 +96,8 @@ REST: list[Part] = [
     # a build may take longer than a test may
     ("programs", tool("python", "-m", "tests.clients.roster")),
     ("clients", tests("clients", *TWO_FILES_AT_ONCE)),
-    ("kafka", tests("kafka")),
-    ("spark", tests("spark")),
+    ("kafka", tests("kafka", *TWO_FILES_AT_ONCE)),
+    ("spark", tests("spark", *TWO_FILES_AT_ONCE)),
     ("slow", tests("slow")),
     ("containers", tests("containers")),
 ]
