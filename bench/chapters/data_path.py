@@ -64,7 +64,7 @@ CASES = [
 ]
 
 
-READ_AGAIN = 2
+READ_AGAIN = 4
 """Consuming is over in two seconds, half of them spent by the tool's JVM on itself: one look says little."""
 
 

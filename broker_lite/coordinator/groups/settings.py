@@ -25,7 +25,7 @@ class GroupSettings:
     max_session_ms: int = 30 * MINUTES  # group.max.session.timeout.ms
     max_size: int = 2**31 - 1  # group.max.size
     initial_delay_ms: int = 0  # group.initial.rebalance.delay.ms
-    settle_ms: int = 100
+    settle_ms: int = 50
     """With no initial delay: a new group still waits this long after its last newcomer, so that consumers started
     together share one generation instead of waiting for each other's next heartbeat (three seconds in most clients)."""
     new_member_join_ms: int = 5 * MINUTES
