@@ -39,7 +39,7 @@ from broker_lite.log.rolling import is_old, roll_is_due
 from broker_lite.log.segment import Segment
 from broker_lite.log.settings import LogSettings as LogSettings
 from broker_lite.log.slice import FileSlice
-from broker_lite.log.sync import SyncJob, job_for
+from broker_lite.log.sync import SyncJob, a_few, job_for
 from broker_lite.records.batch import LOG_OVERHEAD, Batch
 
 _STAMP = struct.Struct(">qii").pack
@@ -48,7 +48,6 @@ _LONG = 1 << 17
 _AHEAD = 1 << 20
 """Who reads that much at once, and is far from the end, comes back for the next MiB. The disk gives it while this one
 is sent: a cold log is read in half the time, and the loop waits for a tenth of it.  24 µs where it was in memory."""
-_SEALED_AT_ONCE = 16
 _NOT_EVEN_OPENED = (errno.EMFILE, errno.ENFILE)
 """Descriptors ran out: nothing was written, and when connections end it will work again."""
 
@@ -341,17 +340,14 @@ class Log:
     def unflushed(self, *, sealed: bool = False) -> SyncJob | None:
         """What has to be synced for everything appended so far to survive a power cut; None if nothing has to.
 
-        `sealed`: everything but the active segment, which is what may be synced at leisure; a few segments at a time,
-        so that of much work on a slow disk each part counts, whatever happens before the rest is done.
+        `sealed`: a few of those before the active segment, which may be synced at leisure.
         """
         upto = Offset(self._active.base) if sealed else self.end
         if self.recovery_point >= upto or self._offline:
             return None
         segments = self._segments
         if sealed:
-            first = self._finder.segment_of(self.recovery_point)
-            after = min(first + _SEALED_AT_ONCE, len(segments) - 1)
-            segments, upto = segments[first:after], Offset(segments[after].base)
+            segments, upto = a_few(segments, self._finder.segment_of(self.recovery_point))
         return job_for(
             self.disk, self.path, segments, self._active, since=self.recovery_point, upto=upto, new=self._new_files
         )
