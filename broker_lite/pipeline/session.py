@@ -36,11 +36,6 @@ _QUIET = {
     "spark.buffer.size": str(256 << 10),  # rows go from Python to Java in larger pieces than 64 KiB
     "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile=file:{_LOGGING} {_TRUSTING}",
 }
-_ON_ONE_MACHINE = {
-    # Rows go from Python to Java without TCP in between.
-    "spark.python.unix.domain.socket.enabled": "true",
-    "spark.python.daemon.module": "broker_lite.pipeline.daemon",
-}
 
 
 class CannotRun(PipelineError):
@@ -113,7 +108,6 @@ def session(
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings = dict(_QUIET)
         if cores := cores_of(master):
-            settings |= _ON_ONE_MACHINE
             settings["spark.sql.shuffle.partitions"] = str(cores)  # 200 tasks for each window's count, otherwise
         if not master.startswith("local"):
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
