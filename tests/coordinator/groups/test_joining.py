@@ -105,10 +105,10 @@ def test_a_round_waits_for_an_id_that_was_given_out(group: Playbook) -> None:
 
 def test_consumers_started_together_share_the_first_generation(group: Playbook) -> None:
     group >> join("a") << waits
-    group.wait(0.04) << waits
+    group.wait(0.08) << waits
     group >> join("b") << waits
-    group.wait(0.04) << waits
-    group.wait(0.01) << joined("a", generation=1) << joined("b", generation=1)
+    group.wait(0.08) << waits
+    group.wait(0.02) << joined("a", generation=1) << joined("b", generation=1)
 
 
 def test_the_initial_delay_is_prolonged_by_newcomers() -> None:
