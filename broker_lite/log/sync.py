@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from operator import call
 from pathlib import Path
 
 from broker_lite.errors import StorageFailed
@@ -48,12 +49,10 @@ class SyncJob:
         """Raises StorageFailed; then the log must go offline, for a second try would lie."""
         steps: list[Callable[[], None]] = [file.sync for file in self._files]
         steps += [partial(self._unless_missing, self._disk.sync_path, path) for path in self._paths]
-        folders: list[Callable[[], None]] = [
-            partial(self._unless_missing, self._disk.sync_dir, folder) for folder in self._folders
-        ]
         try:
             _run_all(steps)
-            _run_all(folders)
+            for folder in self._folders:
+                self._unless_missing(self._disk.sync_dir, folder)
         except OSError as error:
             raise StorageFailed(f"cannot sync: {error}") from error
         finally:
@@ -81,8 +80,8 @@ def _run_all(steps: list[Callable[[], None]]) -> None:
     from concurrent.futures import ThreadPoolExecutor  # few have so much to sync, and a start is short
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for done in [pool.submit(step) for step in steps]:
-            done.result()
+        for _ in pool.map(call, steps):
+            pass  # the first that fails is raised, and what has not begun then does not
 
 
 def a_few(segments: list[Segment], first: int) -> tuple[list[Segment], Offset]:
