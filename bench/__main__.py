@@ -1,7 +1,7 @@
 """python -m bench [--quick] [--only CHAPTER,…]: broker-lite against Apache Kafka, alternating rounds, one page.
 
 --quick          one short round, five minutes for everything
---only A,B       these chapters alone; the page keeps what the others last said
+--only A,B       these chapters alone; the page keeps what it says of the others
 --rounds N       other than three
 --ours-only      leave the others out, to compare with an earlier run
 --page PATH      where the Markdown goes (.cache/bench/bench.md), the pictures beside it
@@ -16,6 +16,7 @@ import pkgutil
 import tempfile
 import time
 from pathlib import Path
+from types import ModuleType
 
 from bench import chapters, report
 from bench.chapter import Bench, Say
@@ -54,13 +55,18 @@ def main() -> None:
     for name in wanted:
         _run(name, asked.rounds or (1 if asked.quick else 3), asked, say)
     told = [report.load(path) for name in names() if (path := OUT / f"{name}.json").exists()]
-    for path in report.write(told, asked.page):
+    titles = [_chapter(name).TITLE for name in names()]
+    for path in report.write(told, titles, asked.page):
         print(f"wrote {path}")
-    print(report.markdown(told, asked.page.stem))
+    print(report.markdown(told, titles))
+
+
+def _chapter(name: str) -> ModuleType:
+    return importlib.import_module(f"bench.chapters.{name}")
 
 
 def _run(name: str, rounds: int, asked: argparse.Namespace, say: Say) -> None:
-    chapter = importlib.import_module(f"bench.chapters.{name}")
+    chapter = _chapter(name)
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime()) + " UTC"
     say(chapter.TITLE)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:

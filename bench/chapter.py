@@ -59,23 +59,42 @@ class Bench:
     def prepared(
         self, ours: Sequence[str] = (), theirs: Mapping[str, str] | None = None, *, kfake: bool = False
     ) -> Iterator[Broker]:
-        """The same, not started yet: for those who time the start."""
+        """The same, not started yet: for those who set up more before."""
         for number in range(self.rounds):
-            folder = self.folder / str(time.monotonic_ns())
-            brokers: list[Broker] = [BrokerLite(folder / "ours", *ours)]
-            if not self.ours_only:
-                brokers.append(ApacheKafka(folder / "theirs", theirs or {}))
-                if kfake and Kfake.can_run():
-                    brokers.append(Kfake(folder / "kfake"))
-            turn = number % len(brokers)
-            for broker in brokers[turn:] + brokers[:turn]:
-                broker.prepare()
+            for broker in self._lineup(number, ours, theirs, kfake=kfake):
                 self.say(f"round {number + 1} of {self.rounds}: {broker.name}")
                 try:
                     yield broker
                 finally:
                     broker.stop()
                     discard(broker.folder)
+
+    def together(self, ours: Sequence[str] = (), *, kfake: bool = False) -> Iterator[list[Broker]]:
+        """In each round all brokers at once, not started yet: for what is measured in turns of a few seconds."""
+        for number in range(self.rounds):
+            brokers = self._lineup(number, ours, kfake=kfake)
+            self.say(f"round {number + 1} of {self.rounds}: {', '.join(broker.name for broker in brokers)}")
+            try:
+                yield brokers
+            finally:
+                for broker in brokers:
+                    broker.stop()
+                    discard(broker.folder)
+
+    def _lineup(
+        self, number: int, ours: Sequence[str], theirs: Mapping[str, str] | None = None, *, kfake: bool
+    ) -> list[Broker]:
+        """The brokers of a round, ready to be started, in an order that turns with the rounds."""
+        folder = self.folder / str(time.monotonic_ns())
+        brokers: list[Broker] = [BrokerLite(folder / "ours", *ours)]
+        if not self.ours_only:
+            brokers.append(ApacheKafka(folder / "theirs", theirs or {}))
+            if kfake and Kfake.can_run():
+                brokers.append(Kfake(folder / "kfake"))
+        for broker in brokers:
+            broker.prepare()
+        turn = number % len(brokers)
+        return brokers[turn:] + brokers[:turn]
 
     def ours_alone(self, what: str) -> Iterator[BrokerLite]:
         """In each round ours, started on a fresh folder: for what is judged by itself."""

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from bench.measures import KFAKE, OURS, THEIRS, Figures, Growth
+from bench.measures import KFAKE, OURS, THEIRS, Growth
 
 COLOURS = {OURS: "#3b7dd8", THEIRS: "#555555", KFAKE: "#2a9d60"}
 MISSED = "#d8573b"
 
 
-def ratio_picture(chapters: Sequence[Figures], path: Path) -> Path:
+@dataclass(slots=True, frozen=True)
+class Judged:
+    """A measure beside its bar."""
+
+    name: str
+    times_better: float
+    met: bool
+
+
+def ratio_picture(measured: Sequence[Judged], path: Path) -> Path:
     """Each measure as a bar on a logarithmic scale; right of the line is a win."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    measured = [
-        (measure, ratio, figures.verdict(measure))
-        for figures in chapters
-        for measure in figures.taken
-        if measure.bar is not None and (ratio := figures.ratio(measure))
-    ]
-    better = [1 / ratio if measure.less_is_better else ratio for measure, ratio, _ in measured]
-    colours = [COLOURS[OURS] if met else MISSED for _, _, met in measured]
+    better = [one.times_better for one in measured]
+    colours = [COLOURS[OURS] if one.met else MISSED for one in measured]
     figure, axes = pyplot.subplots(figsize=(9, 0.3 * len(measured) + 1.5), layout="constrained")
-    axes.barh([measure.name for measure, _, _ in measured], [value - 1 for value in better], left=1, color=colours)
+    axes.barh([one.name for one in measured], [value - 1 for value in better], left=1, color=colours)
     axes.set_xscale("log")
     axes.axvline(1, color="black", linewidth=1)
     axes.invert_yaxis()

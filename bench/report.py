@@ -1,18 +1,24 @@
-"""The figures as JSON, a file for each chapter, and all chapters together as a Markdown page with pictures."""
+"""The figures as JSON, a file for each chapter, and all chapters together as a Markdown page with pictures.
+
+A page that is there already keeps the chapters that nobody has measured on this machine, and the picture is drawn from
+the page's own tables: so a run of one chapter loses nothing of the others.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.measures import KFAKE, OURS, THEIRS, Figures, Growth, Measure
-from bench.pictures import growth_picture, ratio_picture
+from bench.pictures import Judged, growth_picture, ratio_picture
 
 INTRODUCTION = (
-    "broker-lite and Apache Kafka 4.3.1 on the same machine in the same run, one after the other, alternating; medians "
-    "of the rounds. Written by `make bench`; the last column says whether the bar is met, losses included. kfake, "
-    "which keeps everything in memory, stands beside them where it took part. Producing and consuming is done "
+    "broker-lite and Apache Kafka 4.3.1 on the same machine in the same run, alternating; medians of the rounds. "
+    "Written by `make bench`; the last column says whether the bar is met, losses included. kfake, which keeps "
+    "everything in memory, stands beside them where it took part. Producing and consuming is done "
     "by Kafka's own ProducerPerformance (200-byte records, acks=all) and ConsumerPerformance, latency by its "
     "EndToEndLatency; small requests hold one record each, and every connection waits for its answer "
     "before it asks again."
@@ -92,7 +98,7 @@ def flat(growth: Growth) -> str:
     return "\n".join(lines)
 
 
-def section(told: Told, stem: str) -> list[str]:
+def section(told: Told, stem: str) -> str:
     about, figures = told.about, told.figures
     present = {name for taken in figures.taken.values() for name in taken}
     contenders = [OURS, THEIRS, *([KFAKE] if KFAKE in present else [])]
@@ -105,23 +111,42 @@ def section(told: Told, stem: str) -> list[str]:
     if told.growths:
         lines += [*(flat(growth) for growth in told.growths), ""]
         lines += [f"![how costs grow]({stem}-{about.name}.png)", ""]
-    return lines
-
-
-def markdown(all_told: list[Told], stem: str = "bench") -> str:
-    lines = ["# Bench", "", INTRODUCTION, "", f"![ours against Kafka's]({stem}.png)", ""]
-    for told in all_told:
-        lines += section(told, stem)
     return "\n".join(lines)
 
 
-def write(all_told: list[Told], page: Path) -> list[Path]:
+def sections(text: str) -> dict[str, str]:
+    """The chapters of a page by their titles."""
+    return {part.partition("\n")[0]: f"## {part}" for part in text.split("\n## ")[1:]}
+
+
+def markdown(all_told: list[Told], titles: Sequence[str], *, stem: str = "bench", before: str = "") -> str:
+    """The page, its chapters in the order of the titles; what is not told again stays as it was before."""
+    found = {title: text.rstrip("\n") + "\n" for title, text in sections(before).items()}
+    found |= {told.about.title: section(told, stem) for told in all_told}
+    head = f"# Bench\n\n{INTRODUCTION}\n\n![ours against Kafka's]({stem}.png)\n"
+    return "\n".join([head, *(found[title] for title in titles if title in found)])
+
+
+def judged(text: str) -> list[Judged]:
+    """Every row of a page's tables that has a bar against Kafka."""
+    rows = re.findall(
+        r"^\| (.+?) \([^()]*\) \|.*\| ([\d.]+)x \| ([≤≥]) [\d.]+x.* \| (yes|\*\*no\*\*) \|$", text, re.MULTILINE
+    )
+    return [
+        Judged(name, 1 / float(ratio) if sign == "≤" else float(ratio), met=met == "yes")
+        for name, ratio, sign, met in rows
+        if float(ratio) > 0
+    ]
+
+
+def write(all_told: list[Told], titles: Sequence[str], page: Path) -> list[Path]:
     """The page with its pictures beside it; what was written."""
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(markdown(all_told, page.stem))
+    text = markdown(all_told, titles, stem=page.stem, before=page.read_text() if page.exists() else "")
+    page.write_text(text)
     written = [page]
     try:
-        written.append(ratio_picture([told.figures for told in all_told], page.with_suffix(".png")))
+        written.append(ratio_picture(judged(text), page.with_suffix(".png")))
         for told in all_told:
             if told.growths:
                 written.append(growth_picture(told.growths, page.with_name(f"{page.stem}-{told.about.name}.png")))

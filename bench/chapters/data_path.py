@@ -1,7 +1,8 @@
 """The data path as clients feel it: starting, writing, reading, waiting, and what the broker takes for it.
 
-A fresh folder, a start that is timed, a rest, the load, the memory, the end; producing and consuming by Kafka's own
-tools, small requests by a generator that costs the same for every broker.
+In each round every broker is started on a fresh folder, timed, and left at rest; then all of them are up, and each load
+goes to one after the other, because what a machine gives changes from one minute to the next.  Producing and consuming
+is done by Kafka's own tools, small requests by a generator that costs the same for every broker.
 """
 
 from __future__ import annotations
@@ -66,6 +67,9 @@ CASES = [
 
 READ_AGAIN = 4
 """Consuming is over in two seconds, half of them spent by the tool's JVM on itself: one look says little."""
+NO_DELAY = ("--set", "group.initial.rebalance.delay.ms=0")
+"""As Apache Kafka has it here: consuming begins with a group of one, which waits for nobody."""
+NOTE = "in turns, with all brokers up and the same settings for new groups"
 
 
 @dataclass(slots=True, frozen=True)
@@ -92,41 +96,59 @@ QUICK = Load(
 
 def run(bench: Bench) -> None:
     load = QUICK if bench.quick else Load()
-    for broker in bench.prepared(kfake=True):
-        begin = time.monotonic()
-        broker.start()
-        first_acknowledged(broker.bootstrap, "first")
-        bench.note(START, broker.name, time.monotonic() - begin)
-        time.sleep(load.idle_seconds)
-        bench.note(IDLE, broker.name, resident_mib(broker.pid))
-        _throughput(broker, load, bench)
-        _small_requests(broker, load, bench)
-        bench.note(LOADED, broker.name, resident_mib(broker.pid))
+    for brokers in bench.together(NO_DELAY, kfake=True):
+        for broker in brokers:
+            _start(broker, load, bench)
+        for broker in brokers:
+            create_topic(broker.bootstrap, "warm-up", 4)
+            tools.produce(broker.bootstrap, "warm-up", load.warm_up)
+        for case in load.cases:
+            for broker in brokers:
+                _write(broker, case, load, bench)
+            for _ in range(READ_AGAIN):
+                for broker in brokers:
+                    _read(broker, case, load, bench)
+        for broker in brokers:
+            _transactions(broker, load, bench)
+        for broker in brokers:
+            _small_requests(broker, load, bench)
+        for broker in brokers:
+            bench.note(LOADED, broker.name, resident_mib(broker.pid))
 
 
-def _throughput(broker: Broker, load: Load, bench: Bench) -> None:
-    name, bootstrap = broker.name, broker.bootstrap
-    create_topic(bootstrap, "warm-up", 4)
-    tools.produce(bootstrap, "warm-up", load.warm_up)
-    for case in load.cases:
-        create_topic(bootstrap, case.topic, case.partitions)
-        before = cpu_seconds(broker.pid)
-        written = tools.produce(bootstrap, case.topic, load.records, *case.properties)
-        _note(bench, broker, case.producing, written, load.records, since=before)
-        for _ in range(READ_AGAIN):
-            before = cpu_seconds(broker.pid)
-            read = tools.consume(bootstrap, case.topic, load.records)
-            _note(bench, broker, case.consuming, read, load.records, since=before)
-        bench.say(f"{name}: {case.name}: wrote {written:,.0f}/s, read {read:,.0f}/s")
-    create_topic(bootstrap, "transactions", 4)
-    rate = tools.produce(bootstrap, "transactions", load.records, in_transactions_of_ms=100)
-    bench.note(TRANSACTIONS, name, rate)
-    bench.say(f"{name}: {TRANSACTIONS.name}: {rate:,.0f}/s")
+def _start(broker: Broker, load: Load, bench: Bench) -> None:
+    begin = time.monotonic()
+    broker.start()
+    first_acknowledged(broker.bootstrap, "first")
+    bench.note(START, broker.name, time.monotonic() - begin)
+    time.sleep(load.idle_seconds)
+    bench.note(IDLE, broker.name, resident_mib(broker.pid))
+
+
+def _write(broker: Broker, case: Case, load: Load, bench: Bench) -> None:
+    create_topic(broker.bootstrap, case.topic, case.partitions)
+    before = cpu_seconds(broker.pid)
+    rate = tools.produce(broker.bootstrap, case.topic, load.records, *case.properties)
+    _note(bench, broker, case.producing, rate, load.records, since=before)
+
+
+def _read(broker: Broker, case: Case, load: Load, bench: Bench) -> None:
+    before = cpu_seconds(broker.pid)
+    rate = tools.consume(broker.bootstrap, case.topic, load.records)
+    _note(bench, broker, case.consuming, rate, load.records, since=before)
+
+
+def _transactions(broker: Broker, load: Load, bench: Bench) -> None:
+    create_topic(broker.bootstrap, "transactions", 4)
+    rate = tools.produce(broker.bootstrap, "transactions", load.records, in_transactions_of_ms=100)
+    bench.note(TRANSACTIONS, broker.name, rate)
+    bench.say(f"{broker.name}: {TRANSACTIONS.name}: {rate:,.0f}/s")
 
 
 def _note(bench: Bench, broker: Broker, measure: Measure, rate: float, records: int, *, since: float) -> None:
     bench.note(measure, broker.name, rate)
     bench.note(cost_of(measure), broker.name, (cpu_seconds(broker.pid) - since) / records * 1e6)
+    bench.say(f"{broker.name}: {measure.name}: {rate:,.0f}/s")
 
 
 def _small_requests(broker: Broker, load: Load, bench: Bench) -> None:
