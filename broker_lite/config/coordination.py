@@ -9,7 +9,10 @@ _PROTOCOLS = ("classic", "consumer", "share", "streams")
 # Groups.
 
 GROUP_INITIAL_REBALANCE_DELAY_MS = Key(
-    "group.initial.rebalance.delay.ms", Kind.INT, 0,
+    # Without any delay, consumers that start together wait for each other's next heartbeat, three seconds in most
+    # clients.  And kafka-python asks for the partitions of its topics 100 ms after it has connected: as leader of a
+    # generation that is complete at about that moment it may assign nothing and never notice, as it did with 50 ms.
+    "group.initial.rebalance.delay.ms", Kind.INT, 100,
     "How long a new group waits for more members. Kafka's default is 3 seconds; a test does not want to wait.",
 )  # fmt: skip
 GROUP_MIN_SESSION_TIMEOUT_MS = Key(

@@ -106,7 +106,7 @@ def test_a_topic_keys_synonyms_are_keys_of_the_broker_with_the_same_default() ->
 def test_the_defaults_that_differ_from_kafkas_are_the_ones_we_chose() -> None:
     assert broker.NUM_PARTITIONS.default == 1
     assert broker.AUTO_CREATE_TOPICS_ENABLE.default is True
-    assert BROKER_KEYS["group.initial.rebalance.delay.ms"].default == 0
+    assert BROKER_KEYS["group.initial.rebalance.delay.ms"].default == 100
     assert broker.LISTENERS.default == ("PLAINTEXT://127.0.0.1:9092",)
 
 

@@ -1,7 +1,7 @@
 """Group scripts: `>>` is what somebody sends, `<<` what somebody hears, in the order of hearing.
 
     group >> join("a") << waits
-    group.wait(0.1) << joined("a", generation=1, leader="a")
+    group.wait(0.2) << joined("a", generation=1, leader="a")
 
 The playbook is also the broker: it writes the records to a list, applies them and delivers the answers.  Everything
 that is heard must be in the script: `nothing more` is checked when the script ends.

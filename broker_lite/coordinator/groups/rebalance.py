@@ -36,24 +36,21 @@ def prepare(group: ClassicGroup, turn: Turn) -> None:
 
 def _gather(group: ClassicGroup, turn: Turn) -> None:
     """The first generation waits for others who are just starting, too."""
-    delay_ms = turn.settings.initial_delay_ms or turn.settings.settle_ms
     left_ms = round((group.gather_until - turn.now) * 1000)
-    turn.set_timer("join", group.id, within_ms=min(delay_ms, left_ms))
+    turn.set_timer("join", group.id, within_ms=min(turn.settings.initial_delay_ms, left_ms))
 
 
 def newcomer(group: ClassicGroup, turn: Turn) -> None:
     """Somebody new is here or on its way: there may be more."""
     if group.state is State.PREPARING_REBALANCE and group.previous is State.EMPTY:
         group.grew = True
-        if not turn.settings.initial_delay_ms:
-            _gather(group, turn)
 
 
 def join_time_is_over(group: ClassicGroup, turn: Turn) -> None:
     if group.state is not State.PREPARING_REBALANCE:
         return
     is_first = group.previous is State.EMPTY
-    if is_first and group.grew and turn.settings.initial_delay_ms and turn.now < group.gather_until:
+    if is_first and group.grew and turn.now < group.gather_until:
         group.grew = False
         _gather(group, turn)
     else:

@@ -24,12 +24,7 @@ class GroupSettings:
     min_session_ms: int = 6_000  # group.min.session.timeout.ms
     max_session_ms: int = 30 * MINUTES  # group.max.session.timeout.ms
     max_size: int = 2**31 - 1  # group.max.size
-    initial_delay_ms: int = 0  # group.initial.rebalance.delay.ms
-    settle_ms: int = 100
-    """With no initial delay: a new group still waits this long after its last newcomer, so that consumers started
-    together share one generation instead of waiting for each other's next heartbeat (three seconds in most clients).
-    kafka-python asks for the partitions of its topics 100 ms after it has connected; as leader of a generation that is
-    complete at about that moment it may assign nothing and never notice, which 50 ms brought about."""
+    initial_delay_ms: int = 100  # group.initial.rebalance.delay.ms
     new_member_join_ms: int = 5 * MINUTES
     """How long a newcomer's JoinGroup may be parked: it has no session yet that could end."""
     metadata_max: int = 4096  # offset.metadata.max.bytes

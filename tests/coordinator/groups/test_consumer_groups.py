@@ -362,7 +362,7 @@ def test_empty_groups_change_their_protocol_freely(book: Playbook) -> None:
     a = Consumer(book, "a", "t").beat()
     a.say(epoch=-1)
     book >> join("c")
-    book.wait(0.1) << joined("c", generation=1)
+    book.wait(0.2) << joined("c", generation=1)
     book >> sync("c") << assigned("c", b"")
     book >> leave(("c", None)) << told("leaver", [ErrorCode.NONE])
     assert len(Consumer(book, "b", "t").beat().owns) == 4

@@ -29,7 +29,7 @@ def settled(group: Playbook, *names: str, **more: object) -> Playbook:
     """A stable group in generation 1, led by the first; each member is assigned its own name."""
     for name in names:
         group >> join(name, **more)  # type: ignore[arg-type]
-    group.wait(0.1)
+    group.wait(0.2)
     for name in names:
         group << joined(name, generation=1, leader=names[0])
     group >> sync(names[0], {name: name.encode() for name in names})
@@ -42,7 +42,7 @@ def settled(group: Playbook, *names: str, **more: object) -> Playbook:
 def test_the_first_member_leads_and_hears_who_is_there(group: Playbook) -> None:
     group >> join("a", protocols=TWO) << waits
     group >> join("b", protocols=(("sticky", b"bs"),)) << waits
-    group.wait(0.1)
+    group.wait(0.2)
     leader = group.heard[0][1]
     assert isinstance(leader, Joined)
     assert [(member.id, member.metadata) for member in leader.members] == [("a", b"s"), ("b", b"bs")]
@@ -71,7 +71,7 @@ def test_a_group_that_cannot_be_written_down_does_not_come_to_be(group: Playbook
 
 def test_members_wait_for_the_leaders_assignment(group: Playbook) -> None:
     group >> join("a") >> join("b")
-    group.wait(0.1) << joined("a") << joined("b")
+    group.wait(0.2) << joined("a") << joined("b")
     group >> sync("b") << waits
     group >> sync("a", {"a": b"p0", "b": b"p1"}) << assigned("a", b"p0") << assigned("b", b"p1")
     group >> heartbeat("a") << told("a")
@@ -80,14 +80,14 @@ def test_members_wait_for_the_leaders_assignment(group: Playbook) -> None:
 
 def test_a_member_the_leader_forgot_reads_nothing(group: Playbook) -> None:
     group >> join("a") >> join("b")
-    group.wait(0.1) << joined("a") << joined("b")
+    group.wait(0.2) << joined("a") << joined("b")
     group >> sync("b") >> sync("a", {"a": b"p0"}) << assigned("a", b"p0") << assigned("b", b"")
 
 
 def test_a_newcomer_gets_its_id_first_and_comes_back_with_it(group: Playbook) -> None:
     group >> join("a", id_first=True) << refused("a", ErrorCode.MEMBER_ID_REQUIRED, member_id="a")
     group >> rejoin("a", id_first=True) << waits
-    group.wait(0.1) << joined("a", generation=1, leader="a")
+    group.wait(0.2) << joined("a", generation=1, leader="a")
 
 
 def test_an_id_nobody_came_back_with_is_forgotten(group: Playbook) -> None:
@@ -108,7 +108,13 @@ def test_consumers_started_together_share_the_first_generation(group: Playbook) 
     group.wait(0.08) << waits
     group >> join("b") << waits
     group.wait(0.08) << waits
-    group.wait(0.02) << joined("a", generation=1) << joined("b", generation=1)
+    group.wait(0.04) << joined("a", generation=1) << joined("b", generation=1)
+
+
+def test_without_an_initial_delay_the_first_who_comes_is_a_generation() -> None:
+    group = Playbook(GroupSettings(initial_delay_ms=0))
+    group >> join("a") << waits
+    group.wait(0) << joined("a", generation=1, leader="a")
 
 
 def test_the_initial_delay_is_prolonged_by_newcomers() -> None:
@@ -155,7 +161,7 @@ def test_a_member_that_changed_wants_a_rebalance(group: Playbook) -> None:
 
 def test_a_lost_join_answer_is_given_again(group: Playbook) -> None:
     group >> join("a") >> join("b")
-    group.wait(0.1) << joined("a") << joined("b")
+    group.wait(0.2) << joined("a") << joined("b")
     group >> rejoin("a") << joined("a", generation=1, leader="a")
     group >> rejoin("b", protocols=(("range", b"changed"),)) << waits
     group >> rejoin("a") << joined("a", generation=2) << joined("b", generation=2)
@@ -170,7 +176,7 @@ def test_a_second_join_of_one_member_lets_the_first_go(group: Playbook) -> None:
 
 def test_who_waits_for_an_assignment_is_sent_back_when_a_round_begins(group: Playbook) -> None:
     group >> join("a") >> join("b")
-    group.wait(0.1) << joined("a") << joined("b")
+    group.wait(0.2) << joined("a") << joined("b")
     group >> sync("b") << waits
     group >> join("c") << refused("b", ErrorCode.REBALANCE_IN_PROGRESS)
 
@@ -186,7 +192,7 @@ def test_protocols_must_have_one_in_common(group: Playbook) -> None:
 def test_the_protocol_that_most_members_prefer_is_chosen(group: Playbook) -> None:
     likes_sticky = (("sticky", b""), ("range", b""))
     group >> join("a", protocols=TWO) >> join("b", protocols=likes_sticky) >> join("c", protocols=likes_sticky)
-    group.wait(0.1) << joined("a", protocol="sticky") << joined("b") << joined("c")
+    group.wait(0.2) << joined("a", protocol="sticky") << joined("b") << joined("c")
 
 
 @pytest.mark.parametrize("session", [5.999, 1800.001])
@@ -215,7 +221,7 @@ def test_a_full_group_takes_nobody_more() -> None:
 def test_a_gathering_group_takes_as_many_as_it_may() -> None:
     group = Playbook(GroupSettings(max_size=2))
     group >> join("a") >> join("b") >> join("c") << told("c", ErrorCode.GROUP_MAX_SIZE_REACHED)
-    group.wait(0.1) << joined("a") << joined("b")
+    group.wait(0.2) << joined("a") << joined("b")
 
 
 def test_a_member_that_does_not_rejoin_in_time_is_out(group: Playbook) -> None:
@@ -243,4 +249,4 @@ def test_a_group_that_everybody_left_is_empty_and_can_begin_again(group: Playboo
     assert group.groups.group(GROUP).state is State.EMPTY
     assert group.classic().generation == 2
     group >> join("b") << waits
-    group.wait(0.1) << joined("b", generation=3, leader="b")
+    group.wait(0.2) << joined("b", generation=3, leader="b")

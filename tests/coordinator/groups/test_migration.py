@@ -73,7 +73,7 @@ def classic_pair(book: Playbook) -> tuple[Classic, Classic]:
     a, b = Classic(book, "a"), Classic(book, "b")
     for one in (a, b):
         book >> join(one.name, protocols=one.protocols, session=30, rebalance=30)
-    book.wait(0.1) << joined("a", generation=1) << joined("b", generation=1)
+    book.wait(0.2) << joined("a", generation=1) << joined("b", generation=1)
     shares = {"a": write_assignment([("t", [0, 1, 2])], 1), "b": write_assignment([("t", [3, 4, 5])], 1)}
     book >> sync("a", shares) >> sync("b")
     for one, owns in ((a, [0, 1, 2]), (b, [3, 4, 5])):
@@ -214,7 +214,7 @@ def test_a_classic_member_is_not_sent_to_join_while_nothing_may_be_assigned() ->
     book.topics["t"] = 6
     a = Classic(book, "a")
     book >> join("a", protocols=a.protocols, session=30, rebalance=30)
-    book.wait(0.1) << joined("a", generation=1)
+    book.wait(0.2) << joined("a", generation=1)
     a.generation = 1
     book >> sync("a", {"a": write_assignment([("t", [0, 1, 2, 3, 4, 5])], 1)})
     book.heard.clear()
@@ -282,7 +282,7 @@ def test_a_group_changes_only_if_it_may(policy: str) -> None:
 def test_a_group_that_is_not_of_consumers_stays_as_it_is() -> None:
     book = Playbook()
     book >> join("a", protocol_type="connect")
-    book.wait(0.1) << joined("a")
+    book.wait(0.2) << joined("a")
     c = Consumer(book, "c", "t")
     first = {"epoch": 0, "topics": ["t"], "rebalance_timeout_ms": 1, "owned": frozenset()}
     assert c.refused(**first) is ErrorCode.GROUP_ID_NOT_FOUND
@@ -291,7 +291,7 @@ def test_a_group_that_is_not_of_consumers_stays_as_it_is() -> None:
 def test_a_subscription_that_cannot_be_read_keeps_the_group_classic() -> None:
     book = Playbook()
     book >> join("a", protocols=(("range", b"\0\1\xff"),))
-    book.wait(0.1) << joined("a")
+    book.wait(0.2) << joined("a")
     c = Consumer(book, "c", "t")
     first = {"epoch": 0, "topics": ["t"], "rebalance_timeout_ms": 1, "owned": frozenset()}
     assert c.refused(**first) is ErrorCode.GROUP_ID_NOT_FOUND
@@ -304,7 +304,7 @@ def test_a_group_whose_assignor_speaks_to_its_members_stays_classic() -> None:
     book.topics["t"] = 6
     a = Classic(book, "a")
     book >> join("a", protocols=a.protocols, session=30, rebalance=30)
-    book.wait(0.1) << joined("a", generation=1)
+    book.wait(0.2) << joined("a", generation=1)
     words = ConsumerProtocolAssignment(assigned_partitions=[TopicPartition(topic="t", partitions=[0])], user_data=b"!")
     book >> sync("a", {"a": b"\0\1" + encode_bytes(words, 1)})
     book.heard.clear()

@@ -15,7 +15,7 @@ def subscription(*topics: str) -> bytes:
 
 def one_reader(group: Playbook, topic: str = "t") -> Playbook:
     group >> join("a", protocols=(("range", subscription(topic)),), session=1800)
-    group.wait(0.1) << joined("a")
+    group.wait(0.2) << joined("a")
     return group >> sync("a", {"a": b"p0"}) << assigned("a", b"p0")
 
 
@@ -53,7 +53,7 @@ def test_a_commit_must_fit_the_group(group: Playbook) -> None:
 
 def test_a_commit_between_join_and_sync_is_told_to_wait(group: Playbook) -> None:
     group >> join("a")
-    group.wait(0.1) << joined("a")
+    group.wait(0.2) << joined("a")
     group >> commit(1, who="a", generation=1) << told("a", ErrorCode.REBALANCE_IN_PROGRESS)
 
 
@@ -206,7 +206,7 @@ def test_offsets_can_be_deleted_of_topics_that_are_not_read(group: Playbook) -> 
 
 def test_offsets_of_a_group_that_is_not_of_consumers_are_kept_while_it_lives(group: Playbook) -> None:
     group >> join("a", protocol_type="connect")
-    group.wait(0.1) << joined("a")
+    group.wait(0.2) << joined("a")
     with pytest.raises(NonEmptyGroup):
         group.groups.delete_offsets(GROUP, [("t", 0)], now=group.now, now_ms=group.now_ms)
 
@@ -214,7 +214,7 @@ def test_offsets_of_a_group_that_is_not_of_consumers_are_kept_while_it_lives(gro
 def test_a_subscription_that_cannot_be_read_keeps_all_offsets() -> None:
     group = Playbook(GroupSettings(retention_ms=1000))
     group >> join("a", protocols=(("range", b"\x00\x00\x7f\xff\xff\xff"),), session=1800)
-    group.wait(0.1) << joined("a")
+    group.wait(0.2) << joined("a")
     group >> sync("a", {"a": b"p0"}) << assigned("a", b"p0")
     group >> commit(1, who="a", generation=1) << told("a")
     group.now_ms += 5000

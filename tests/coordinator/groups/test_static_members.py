@@ -20,7 +20,7 @@ from tests.coordinator.playbook import (
 
 def two_static(group: Playbook) -> Playbook:
     group >> join("a", instance="i1") >> join("b", instance="i2")
-    group.wait(0.1) << joined("a", generation=1, leader="a") << joined("b")
+    group.wait(0.2) << joined("a", generation=1, leader="a") << joined("b")
     group >> sync("a", {"a": b"p0", "b": b"p1"}, instance="i1") << assigned("a", b"p0")
     return group >> sync("b", instance="i2") << assigned("b", b"p1")
 
@@ -61,14 +61,14 @@ def test_the_new_id_of_a_static_member_survives_a_restart(group: Playbook) -> No
 def test_a_return_that_changes_the_protocol_begins_a_round(group: Playbook) -> None:
     both = (("range", b""), ("sticky", b""))
     group >> join("a", instance="i1", protocols=both)
-    group.wait(0.1) << joined("a", protocol="range")
+    group.wait(0.2) << joined("a", protocol="range")
     group >> sync("a", {"a": b"p0"}, instance="i1") << assigned("a", b"p0")
     group >> join("A", instance="i1", protocols=(("sticky", b""),)) << joined("A", generation=2, protocol="sticky")
 
 
 def test_a_return_while_the_leader_assigns_begins_a_round(group: Playbook) -> None:
     group >> join("a", instance="i1") >> join("b", instance="i2")
-    group.wait(0.1) << joined("a") << joined("b")
+    group.wait(0.2) << joined("a") << joined("b")
     group >> sync("a", instance="i2") << told("a", ErrorCode.FENCED_INSTANCE_ID)
     group >> sync("b", instance="i2") << waits
     group >> join("B", instance="i2") << refused("b", ErrorCode.FENCED_INSTANCE_ID) << waits
@@ -78,12 +78,12 @@ def test_a_return_while_the_leader_assigns_begins_a_round(group: Playbook) -> No
 def test_a_return_during_a_round_fences_the_twin_that_waits(group: Playbook) -> None:
     group >> join("a", instance="i1") << waits
     group >> join("A", instance="i1") << refused("a", ErrorCode.FENCED_INSTANCE_ID, member_id="a")
-    group.wait(0.1) << joined("A", generation=1, leader="A")
+    group.wait(0.2) << joined("A", generation=1, leader="A")
 
 
 def test_a_static_member_keeps_its_seat_when_it_misses_a_round(group: Playbook) -> None:
     group >> join("a", instance="i1", rebalance=20, session=100) >> join("b", rebalance=20, session=100)
-    group.wait(0.1) << joined("a") << joined("b")
+    group.wait(0.2) << joined("a") << joined("b")
     group >> sync("a", {"a": b"p0"}, instance="i1") << assigned("a", b"p0")
     group >> sync("b") << assigned("b", b"")
     group >> rejoin("b", protocols=(("range", b"new"),), rebalance=20, session=100) << waits
@@ -93,7 +93,7 @@ def test_a_static_member_keeps_its_seat_when_it_misses_a_round(group: Playbook) 
 
 def test_a_round_without_anybody_is_put_off_until_the_sessions_end(group: Playbook) -> None:
     group >> join("a", instance="i1", session=100, rebalance=10) >> join("b", session=100, rebalance=10)
-    group.wait(0.1) << joined("a") << joined("b")
+    group.wait(0.2) << joined("a") << joined("b")
     group >> sync("a", instance="i1") << assigned("a", b"")
     group >> sync("b") << assigned("b", b"")
     group >> leave(("b", None)) << told("leaver", [ErrorCode.NONE])

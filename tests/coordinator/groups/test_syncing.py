@@ -21,7 +21,7 @@ from tests.coordinator.playbook import (
 def pair(group: Playbook, **more: float) -> Playbook:
     """Generation 1 of a (who leads) and b, and nothing assigned yet."""
     group >> join("a", **more) >> join("b", **more)  # type: ignore[arg-type]
-    return group.wait(0.1) << joined("a") << joined("b")
+    return group.wait(0.2) << joined("a") << joined("b")
 
 
 def stable(group: Playbook, **more: float) -> Playbook:
