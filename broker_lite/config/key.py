@@ -21,7 +21,10 @@ from broker_lite.shapes import dataclass, replace
 
 T_co = TypeVar("T_co", covariant=True)
 
-_WHOLE = re.compile(r"[+-]?[0-9]+")
+_WHOLE = re.compile(r"([+-]?)0*([0-9]{1,19})")
+"""What may fit a LONG: `int` itself raises for text of more than 4,300 digits."""
+_ODD = re.compile(r"[^!-~]|_")
+"""What `float` takes and Java does not: digits of other scripts, 1_000."""
 _COMMA = re.compile(r"\s*,\s*")
 
 
@@ -132,9 +135,10 @@ def _bound(number: float) -> str:
 
 def _whole(key: Key[object], text: str) -> int:
     least, most = _RANGES[key.kind]
-    if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
+    found = _WHOLE.fullmatch(text)
+    if found is None or not least <= (value := int(found[1] + found[2])) <= most:
         raise invalid(key.name, text, f"Not a number of type {key.kind.name}")
-    return int(_within(key, int(text)))
+    return int(_within(key, value))
 
 
 def _real(key: Key[object], text: str) -> float:
@@ -142,7 +146,7 @@ def _real(key: Key[object], text: str) -> float:
         value = float(text)
     except ValueError:
         raise invalid(key.name, text, "Not a number of type DOUBLE") from None
-    if value != value:
+    if value != value or _ODD.search(text):
         raise invalid(key.name, text, "Not a number of type DOUBLE")
     return _within(key, value)
 

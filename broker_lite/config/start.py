@@ -16,6 +16,7 @@ from broker_lite.ids import check_topic_name
 from broker_lite.shapes import dataclass, field
 
 _TOPIC = re.compile(r"(?P<name>[^:,=]*)(?::(?P<partitions>[^,=]*))?(?:,(?P<rest>.*))?", re.DOTALL)
+_COUNT = re.compile(r"[1-9][0-9]{0,8}")
 
 MOST_PARTITIONS = 10_000
 """Kafka's controller makes no more in one request."""
@@ -96,7 +97,7 @@ def parse_topic(text: str) -> TopicAtStart:
         raise StartRefused(f"--topic {text!r}: {error}") from None
     partitions: int | None = None
     if found["partitions"] is not None:
-        if not found["partitions"].isascii() or not found["partitions"].isdecimal() or int(found["partitions"]) < 1:
+        if not _COUNT.fullmatch(found["partitions"]):
             raise StartRefused(f"--topic {text!r}: {found['partitions']!r} is not a number of partitions")
         partitions = int(found["partitions"])
         if partitions > MOST_PARTITIONS:
