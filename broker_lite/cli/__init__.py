@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 
 STARTED = time.monotonic()
 """When our first line ran."""
@@ -35,6 +36,9 @@ VERBS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb; return the exit code: 0, 1 for a refusal, 2 for a wrong command line."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # As stderr is: what a terminal or a locale cannot write, a path that is no UTF-8 say, is spelled out.
+        sys.stdout.reconfigure(errors="backslashreplace")
     if words[:1] in (["--version"], ["-V"]):
         from broker_lite import __version__
 

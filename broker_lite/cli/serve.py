@@ -112,6 +112,8 @@ def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tu
     for topic in topics:
         if sum(other.name == topic.name for other in topics) > 1:
             raise StartRefused(f"--topic names {topic.name} twice")
+    if args.data == "":
+        raise StartRefused("--data names no folder")
     data = None if args.data is None else Path(args.data)
     return start_options(
         settings, data=data, topics=topics, ready_file=args.ready_file, log_format=args.log_format
@@ -287,11 +289,12 @@ def _write_ready_file(path: Path, bound: list[Listener]) -> None:
     import json
 
     facts = {"listeners": {one.name: format_address(one.host, one.port) for one in bound}, "pid": os.getpid()}
-    half = path.with_name(f"{path.name}.{os.getpid()}")
+    half = path.parent / f"{path.name}.{os.getpid()}"
     try:
         half.write_text(json.dumps(facts) + "\n")
         half.replace(path)
     except OSError as error:
+        half.unlink(missing_ok=True)
         raise StartRefused(f"--ready-file {path}: {error.strerror}") from None
 
 

@@ -160,7 +160,14 @@ def test_the_addresses_in_the_ready_file_are_those_of_every_listener(broker_proc
     assert said(broker, "consume", "t", "--from-beginning", "--count", "1") == "by the inner door\n"
 
 
-@pytest.mark.parametrize("reason", ["port", "folder", "ready file"])
+def test_a_data_folder_whose_name_is_no_text_is_served_all_the_same(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path)
+    broker.data = tmp_path / os.fsdecode(b"caf\xe9")
+    with broker:
+        assert r"caf\udce9" in broker.stdout
+
+
+@pytest.mark.parametrize("reason", ["port", "folder", "ready file", "ready file is a folder"])
 def test_a_start_that_is_refused_is_one_line_and_exit_code_1(
     broker: BrokerProcess, tmp_path: Path, reason: str
 ) -> None:
@@ -168,6 +175,7 @@ def test_a_start_that_is_refused_is_one_line_and_exit_code_1(
         "port": ["--listen", broker.bootstrap, "--data", str(tmp_path)],
         "folder": ["--listen", "127.0.0.1:0", "--data", str(broker.data)],
         "ready file": ["--listen", "127.0.0.1:0", "--data", str(tmp_path), "--ready-file", str(tmp_path / "no" / "r")],
+        "ready file is a folder": ["--listen", "127.0.0.1:0", "--data", str(tmp_path / "d"), "--ready-file", "/"],
     }[reason]
     done = command(broker, "serve", *words)
     assert done.returncode == 1

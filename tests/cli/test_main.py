@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -26,7 +27,9 @@ ONE_LINE_ERRORS = [
     (["--listen", "nowhere"], 1, "'nowhere' is not a listener"),
     (["--durability", "none"], 2, "invalid choice: 'none'"),
     (["--config", "/does/not/exist"], 1, "/does/not/exist: No such file or directory"),
+    (["--data", ""], 1, "--data names no folder"),
     (["--topic", "a/b"], 1, "a character other than"),
+    (["--topic", "a:" + "9" * 5000], 1, "is not a number of partitions"),
     (["--topic", "a,x=1"], 1, "--topic a: Unknown topic config name: x"),
     (["--topic", "a", "--topic", "a:2"], 1, "--topic names a twice"),
     (["--node-id", "x"], 1, "Invalid value x for configuration node.id: Not a number of type INT"),
@@ -56,6 +59,14 @@ def test_the_version_and_the_verbs_are_told(capsys: pytest.CaptureFixture[str]) 
     assert main(["--help"]) == 0
     told = capsys.readouterr().out
     assert all(verb in told for verb in VERBS)
+
+
+@pytest.mark.parametrize("words", [["serve", "--help"], ["settings"]])
+def test_what_a_locale_cannot_write_is_spelled_out(words: list[str]) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "broker_lite", *words]
+    told = subprocess.run(command, capture_output=True, env=environment, check=True).stdout
+    assert rb"\u2026" in told
 
 
 def test_a_verb_is_imported_only_when_it_is_called() -> None:
