@@ -9,6 +9,7 @@ progress finish for the grace, and close the data folder cleanly.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 import signal
@@ -294,7 +295,8 @@ def _write_ready_file(path: Path, bound: list[Listener]) -> None:
         half.write_text(json.dumps(facts) + "\n")
         half.replace(path)
     except OSError as error:
-        half.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            half.unlink()
         raise StartRefused(f"--ready-file {path}: {error.strerror}") from None
 
 

@@ -167,7 +167,7 @@ def test_a_data_folder_whose_name_is_no_text_is_served_all_the_same(tmp_path: Pa
         assert r"caf\udce9" in broker.stdout
 
 
-@pytest.mark.parametrize("reason", ["port", "folder", "ready file", "ready file is a folder"])
+@pytest.mark.parametrize("reason", ["port", "folder", "ready file", "ready file is a folder", "ready file is closed"])
 def test_a_start_that_is_refused_is_one_line_and_exit_code_1(
     broker: BrokerProcess, tmp_path: Path, reason: str
 ) -> None:
@@ -176,6 +176,7 @@ def test_a_start_that_is_refused_is_one_line_and_exit_code_1(
         "folder": ["--listen", "127.0.0.1:0", "--data", str(broker.data)],
         "ready file": ["--listen", "127.0.0.1:0", "--data", str(tmp_path), "--ready-file", str(tmp_path / "no" / "r")],
         "ready file is a folder": ["--listen", "127.0.0.1:0", "--data", str(tmp_path / "d"), "--ready-file", "/"],
+        "ready file is closed": ["--listen", "127.0.0.1:0", "--data", str(tmp_path), "--ready-file", "/proc/1/r"],
     }[reason]
     done = command(broker, "serve", *words)
     assert done.returncode == 1
