@@ -43,6 +43,9 @@ from broker_lite.errors import (
 )
 from broker_lite.ids import NO_TOPIC_ID
 
+_NEVER = 2**63 - 1
+"""The last millisecond there is."""
+
 Group = ClassicGroup | ConsumerGroup
 
 
@@ -181,7 +184,7 @@ class Groups:
         ):
             # A commit is as good as a heartbeat.
             self._turn(now, now_ms).set_timer("session", group_id, member.id, within_ms=member.session_timeout_ms)
-        expire_ms = -1 if retention_ms == -1 else now_ms + retention_ms
+        expire_ms = -1 if retention_ms == -1 else min(now_ms + retention_ms, _NEVER)
         return committing.decide(group_id, commits, now_ms, expire_ms, self.settings.metadata_max)
 
     def commit_in_transaction(

@@ -157,6 +157,13 @@ def test_a_retention_named_by_an_old_client_holds(group: Playbook) -> None:
     assert group.committed() is NOTHING
 
 
+def test_the_longest_retention_there_is_never_ends(group: Playbook) -> None:
+    group >> commit(1, retention_ms=2**63 - 1) << told("somebody")
+    group.restart()
+    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms + 365_000 * DAYS))
+    assert group.committed().offset == 1
+
+
 def test_an_open_transaction_keeps_offset_and_group(group: Playbook) -> None:
     group >> commit(1) << told("somebody")
     group >> commit(2, producer=7) << told("somebody")
