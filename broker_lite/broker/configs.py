@@ -75,4 +75,4 @@ class Configs:
             self._texts.pop((scope, name), None)
         if scope is Scope.BROKER and name in (EVERY_BROKER, self._node):
             layer = Source.DYNAMIC_CLUSTER if name == EVERY_BROKER else Source.DYNAMIC_BROKER
-            self._settings.replace(layer, resources.known_broker_keys(self.get(scope, name)))
+            self._settings.replace(layer, resources.broker_keys_in_force(self.get(scope, name)))

@@ -95,7 +95,7 @@ MAX_CONNECTIONS_PER_IP = Key(
 )
 MAX_CONNECTIONS_PER_IP_OVERRIDES: Key[tuple[str, ...]] = Key(
     "max.connections.per.ip.overrides", Kind.LIST, (), "Other limits for some addresses, as HOST:NUMBER,HOST:NUMBER.",
-    dynamic=True, pattern=re.compile(r".+:[0-9]+"), pattern_says="expected HOST:NUMBER,HOST:NUMBER,...",
+    dynamic=True, pattern=re.compile(r".+:[0-9]{1,10}"), pattern_says="expected HOST:NUMBER,HOST:NUMBER,...",
 )  # fmt: skip
 CONNECTIONS_MAX_IDLE_MS = Key(
     "connections.max.idle.ms", Kind.LONG, 600000, "A connection that is silent for so long is closed; -1 is never."

@@ -58,6 +58,19 @@ def known_broker_keys(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in texts.items() if name in BROKER_KEYS or name in kept_keys()}
 
 
+def broker_keys_in_force(texts: Mapping[str, str]) -> dict[str, str]:
+    """Of those, the ones whose value can be read: what an older version took and this one does not has no effect."""
+    return {name: text for name, text in known_broker_keys(texts).items() if _is_readable(name, text)}
+
+
+def _is_readable(name: str, text: str) -> bool:
+    try:
+        (BROKER_KEYS.get(name) or kept_keys()[name]).parse(text)
+    except InvalidConfig:
+        return False
+    return True
+
+
 def _check_broker(texts: Mapping[str, str], changed: set[str]) -> None:
     fixed = [name for name in texts if name in changed and not _is_dynamic(name)]
     if fixed:
@@ -144,6 +157,6 @@ def patterns(text: str) -> dict[str, re.Pattern[str]]:
             raise InvalidConfig(f"Illegal client matching pattern: {entry}")
         try:
             found[name.strip()] = re.compile(pattern.strip())
-        except re.error:
+        except (re.error, OverflowError, RecursionError):  # wrong, too large, too deep
             raise InvalidConfig(f"Illegal client matching pattern: {entry}") from None
     return found

@@ -169,7 +169,7 @@ def overrides(texts: Iterable[str]) -> dict[str, int]:
     found = {}
     for text in texts:
         host, _, most = text.rpartition(":")
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # the latter for what cannot even be a name
             found[socket.getaddrinfo(host.strip("[]"), None)[0][4][0]] = int(most)
     return {str(host): most for host, most in found.items()}
 

@@ -9,6 +9,8 @@ import pytest
 
 import broker_lite.broker.topics as a_module_that_logs
 from broker_lite import logs
+from broker_lite.broker.configs import KIND
+from broker_lite.broker.journal import Change
 from broker_lite.config.client_metrics import CLIENT_METRICS_KEYS
 from broker_lite.config.group import GROUP_KEYS
 from broker_lite.config.sources import resolve
@@ -254,6 +256,8 @@ async def test_validate_only_changes_nothing(talk: Talk) -> None:
         (TOPIC, "missing", "retention.ms", APPEND, "1", 40, "its type is not LIST."),
         (TOPIC, "", "retention.ms", SET, "1", 42, "Default topic resources are not allowed."),
         (BROKER, "1", "message.max.bytes", SET, "x", 42, "Not a number of type INT"),
+        (BROKER, "1", "message.max.bytes", SET, "9" * 5000, 42, "Not a number of type INT"),
+        (BROKER, "1", "max.connections.per.ip.overrides", SET, "a:" + "9" * 5000, 42, "expected HOST:NUMBER"),
         (BROKER, "1", "node.id", SET, "5", 42, "Cannot update these configs dynamically: [node.id]"),
         (BROKER, "1", "broker.id", SET, "5", 42, "Cannot update these configs dynamically: [broker.id]"),
         (BROKER, "", "num.partitions", SET, "5", 42, "Cannot update these configs dynamically: [num.partitions]"),
@@ -304,6 +308,8 @@ async def test_validate_only_changes_nothing(talk: Talk) -> None:
         (METRICS, "m", "interval.ms", SET, "5", 42, "interval must be between 100 and 3600000"),
         (METRICS, "m", "match", SET, "bogus=1", 40, "Illegal client matching pattern: bogus=1"),
         (METRICS, "m", "match", SET, "client_id=[", 40, "Illegal client matching pattern: client_id=["),
+        (METRICS, "m", "match", SET, "client_id=a{9999999999}", 40, "Illegal client matching pattern"),
+        (METRICS, "m", "match", SET, "client_id=" + "(" * 10_000, 40, "Illegal client matching pattern"),
         (METRICS, "m", "nope", SET, "1", 42, "Unknown client metrics configuration: nope"),
         (METRICS, "", "interval.ms", SET, "1000", 42, "Subscription name can't be empty"),
         (3, "x", "a", SET, "1", 42, "Unknown resource type 3"),
@@ -376,6 +382,16 @@ async def test_everything_that_was_set_survives_a_restart(tmp_path: Path) -> Non
         assert (await shown(talk, TOPIC, "t", "retention.ms")).value == "5"
         assert (await shown(talk, GROUP, "g", "consumer.session.timeout.ms")).config_source == 8
         assert (await shown(talk, GROUP, "h", "consumer.session.timeout.ms")).config_source == 5
+
+
+async def test_a_value_of_a_broker_that_cannot_be_read_any_more_does_not_prevent_a_start(tmp_path: Path) -> None:
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        await change(talk, BROKER, "1", ("message.max.bytes", SET, "600"))
+        taken_once = {"message.max.bytes": "600", "log.retention.ms": "a week"}
+        talk.broker._write([Change(KIND, "broker/1", {"configs": {**taken_once}})])
+    async with talking(tmp_path, durability=Durability.OS) as talk:
+        assert (await shown(talk, BROKER, "1", "message.max.bytes")).value == "600"
+        assert (await shown(talk, BROKER, "1", "log.retention.ms")).value != "a week"
 
 
 async def test_how_many_copies_a_write_needs_is_set_for_all_brokers_from_the_beginning(talk: Talk) -> None:

@@ -43,6 +43,8 @@ def test_a_list_with_a_hole_or_a_wrong_entry_is_refused_in_kafkas_words() -> Non
         topic.CLEANUP_POLICY.parse(" ,compact")
     with pytest.raises(InvalidConfig, match=r"^Invalid value \[foo\] for .* must be the literal '\*' or a list of"):
         topic.LEADER_REPLICATION_THROTTLED_REPLICAS.parse("foo")
+    with pytest.raises(InvalidConfig, match="expected HOST:NUMBER"):
+        broker.MAX_CONNECTIONS_PER_IP_OVERRIDES.parse("localhost:" + "9" * 5000)
 
 
 @pytest.mark.parametrize(

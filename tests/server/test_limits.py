@@ -124,6 +124,7 @@ def test_doors_obey_other_limits_at_once() -> None:
 def test_other_limits_for_some_addresses_may_name_hosts() -> None:
     assert overrides(["127.0.0.1:3", "::1:4", "[::2]:5", "no such host:6"]) == {"127.0.0.1": 3, "::1": 4, "::2": 5}
     assert set(overrides(["localhost:7"]).values()) == {7}
+    assert overrides(["a..b:1", "x" * 70 + ".org:2", "a\0b:3", "127.0.0.1:4"]) == {"127.0.0.1": 4}
 
 
 def test_complaints_are_counted_when_they_are_no_longer_logged() -> None:
