@@ -8,7 +8,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from broker_lite.cli.parts import Parser, client_parser, seconds, talk
+from broker_lite.cli.parts import Parser, client_parser, number, seconds, talk
 
 if TYPE_CHECKING:
     from broker_lite.client.client import Client
@@ -22,12 +22,12 @@ def parser() -> Parser:
     made.add_argument("topic", metavar="TOPIC")
     start = made.add_mutually_exclusive_group()
     start.add_argument("--from-beginning", action="store_true", help="start at the first record there is")
-    start.add_argument("--offset", metavar="N", type=int, help="start at this offset; -N is N before the end")
+    start.add_argument("--offset", metavar="N", type=number(64), help="start at this offset; -N is N before the end")
     start.add_argument(
         "--from-timestamp", metavar="TIME", type=timestamp, help="milliseconds since 1970, or 2026-01-31T12:00:00+00:00"
     )
     made.add_argument(
-        "--partition", metavar="N", type=int, action="append", help="repeatable (default: every partition)"
+        "--partition", metavar="N", type=number(32), action="append", help="repeatable (default: every partition)"
     )
     made.add_argument("-n", "--count", "--max-messages", metavar="N", type=int, help="stop after so many records")
     made.add_argument("--until-end", action="store_true", help="stop at the end that the topic has now")
@@ -111,7 +111,7 @@ def timestamp(text: str) -> int:
     from datetime import datetime
 
     if text.isascii() and text.isdecimal():
-        return int(text)
+        return number(64)(text)
     try:
         return round(datetime.fromisoformat(text).timestamp() * 1000)
     except ValueError:

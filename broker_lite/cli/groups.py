@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from broker_lite.cli.parts import Parser, add_bootstrap, columns, talk
+from broker_lite.cli.parts import Parser, add_bootstrap, columns, number, talk
 
 if TYPE_CHECKING:
     from broker_lite.client.client import Client
@@ -23,9 +23,11 @@ def parser() -> Parser:
     to = reset.add_mutually_exclusive_group(required=True)
     to.add_argument("--to-earliest", action="store_true")
     to.add_argument("--to-latest", action="store_true")
-    to.add_argument("--to-offset", metavar="N", type=int)
-    to.add_argument("--to-time", metavar="MS", type=int, help="the first record not older; milliseconds since 1970")
-    to.add_argument("--shift-by", metavar="N", type=int, help="forward, or back if negative")
+    to.add_argument("--to-offset", metavar="N", type=number(64))
+    to.add_argument(
+        "--to-time", metavar="MS", type=number(64), help="the first record not older; milliseconds since 1970"
+    )
+    to.add_argument("--shift-by", metavar="N", type=number(64), help="forward, or back if negative")
     reset.add_argument("--dry-run", action="store_true", help="only show where it would go")
     delete = verbs.add_parser("delete", help="forget groups without members, and their offsets")
     delete.add_argument("names", metavar="GROUP", nargs="+")

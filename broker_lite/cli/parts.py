@@ -97,6 +97,21 @@ def seconds(text: str) -> float:
     return value
 
 
+def number(bits: int) -> Callable[[str], int]:
+    """Reads a whole number for which Kafka's protocol has so many bits."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number") from None
+        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+            raise argparse.ArgumentTypeError(f"{text} does not fit into {bits} bits")
+        return value
+
+    return parse
+
+
 def pair(text: str) -> tuple[str, str]:
     """KEY=VALUE"""
     key, equals, value = text.partition("=")

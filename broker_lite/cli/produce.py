@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from broker_lite.cli.parts import Parser, client_parser, pair, talk
+from broker_lite.cli.parts import Parser, client_parser, number, pair, talk
 
 if TYPE_CHECKING:
     from broker_lite.client.client import Client
@@ -31,7 +31,7 @@ def parser() -> Parser:
     )
     made.add_argument("--null", metavar="TEXT", help="a key or value that is exactly this is null")
     made.add_argument(
-        "--partition", metavar="N", type=int, help="(default: the key decides, as in Kafka's Java client)"
+        "--partition", metavar="N", type=number(32), help="(default: the key decides, as in Kafka's Java client)"
     )
     made.add_argument("--codec", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none")
     made.add_argument("--acks", choices=tuple(ACKS), default="all")

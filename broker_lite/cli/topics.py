@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from broker_lite.cli.parts import Parser, add_bootstrap, columns, pair, talk
+from broker_lite.cli.parts import Parser, add_bootstrap, columns, number, pair, talk
 
 if TYPE_CHECKING:
     from broker_lite.client.client import Client
@@ -22,8 +22,12 @@ def parser() -> Parser:
 
     create = verbs.add_parser("create", help="make a topic")
     create.add_argument("name", metavar="NAME")
-    create.add_argument("--partitions", metavar="N", type=int, help="how many (default: the broker's num.partitions)")
-    create.add_argument("--replication-factor", metavar="N", type=int, help="copies (default: the broker decides)")
+    create.add_argument(
+        "--partitions", metavar="N", type=number(32), help="how many (default: the broker's num.partitions)"
+    )
+    create.add_argument(
+        "--replication-factor", metavar="N", type=number(16), help="copies (default: the broker decides)"
+    )
     create.add_argument("--config", metavar="KEY=VALUE", type=pair, action="append", default=[], help="repeatable")
     create.add_argument("--if-not-exists", action="store_true", help="do nothing if there is one already")
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from broker_lite.cli.parts import Parser, add_bootstrap, columns, talk
+from broker_lite.cli.parts import Parser, add_bootstrap, columns, number, talk
 
 if TYPE_CHECKING:
     from broker_lite.client.client import Client
@@ -21,10 +21,12 @@ def parser() -> Parser:
     describe.add_argument("name", metavar="TRANSACTIONAL_ID")
     producers = verbs.add_parser("producers", help="who writes to a partition")
     abort = verbs.add_parser("abort", help="abort a transaction that nobody will end")
-    abort.add_argument("--start-offset", metavar="OFFSET", type=int, required=True, help="as `producers` tells it")
+    abort.add_argument(
+        "--start-offset", metavar="OFFSET", type=number(64), required=True, help="as `producers` tells it"
+    )
     for verb in (producers, abort):
         verb.add_argument("topic", metavar="TOPIC")
-        verb.add_argument("--partition", metavar="N", type=int, required=True)
+        verb.add_argument("--partition", metavar="N", type=number(32), required=True)
     for verb in (listing, describe, producers, abort):
         add_bootstrap(verb)
         verb.add_argument("--json", action="store_true", help="print JSON")

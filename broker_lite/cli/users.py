@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from broker_lite.cli.parts import Parser, add_bootstrap, columns, talk
+from broker_lite.cli.parts import Parser, add_bootstrap, columns, number, talk
 
 if TYPE_CHECKING:
     from broker_lite.client.client import Client
@@ -21,7 +21,9 @@ def parser() -> Parser:
     listing = verbs.add_parser("list", help="users and their mechanisms")
     add = verbs.add_parser("add", help="add a user, or change its password")
     add.add_argument("--password-file", metavar="FILE", help="its first line; without it stdin's first line is taken")
-    add.add_argument("--iterations", metavar="N", type=int, default=4096, help="how often it is hashed (4096 to 16384)")
+    add.add_argument(
+        "--iterations", metavar="N", type=number(32), default=4096, help="how often it is hashed (4096 to 16384)"
+    )
     delete = verbs.add_parser("delete", help="remove a user")
     for verb in (add, delete):
         verb.add_argument("name", metavar="NAME")

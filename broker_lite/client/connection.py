@@ -67,7 +67,7 @@ class Connection:
                 stream = await _connect(host, port, access)
         except TimeoutError:
             raise Unreachable(f"{address} did not take the connection within {timeout:g} s") from None
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # the latter for what cannot be a name
             raise Unreachable(f"cannot connect to {address}: {_reason(error)}") from None
         except (anyio.EndOfStream, anyio.BrokenResourceError):  # in the middle of a handshake
             raise Unreachable(f"cannot connect to {address}: {_NO_TLS}") from None
@@ -92,7 +92,7 @@ class Connection:
         if body[:2] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
             # A broker that does not know our version says so in the oldest form (KIP-511).
             body, version = await self._exchange(ApiVersionsRequest(), 18, 0, self._timeout), 0
-        answer, _ = decode(ApiVersionsResponse, version, body)
+        answer, _ = await self._read(ApiVersionsResponse, version, body)
         if answer.error_code:
             raise Unreachable(f"{self.address} refused ApiVersions: {_name(answer.error_code)}")
         self.offered = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
@@ -136,13 +136,16 @@ class Connection:
         """Send `message` and return its answer.  Unreachable if it does not come within `within` seconds."""
         version = self.version_for(type(message), at_most)
         body = await self._exchange(message, spec_of(type(message)).key or 0, version, within or self._timeout)
+        response, end = await self._read(answer, version, body)
+        assert end == len(body), f"{answer.__name__} v{version} ends at {end} of {len(body)} bytes"
+        return response
+
+    async def _read(self, answer: type[R], version: int, body: memoryview) -> tuple[R, int]:
         try:
-            response, end = decode(answer, version, body)
+            return decode(answer, version, body)
         except Malformed as error:
             await self.close()
             raise Unreachable(f"{self.address} sent an answer that cannot be read: {error}") from None
-        assert end == len(body), f"{answer.__name__} v{version} ends at {end} of {len(body)} bytes"
-        return response
 
     async def send(self, message: object, *, at_most: int | None = None) -> None:
         """Send `message`, which gets no answer (Produce with acks=0)."""
@@ -171,8 +174,13 @@ class Connection:
         if len(frame) < 4 or int.from_bytes(frame[:4], "big", signed=True) != number:
             await self.close()
             raise Unreachable(f"{self.address} answered another question than {type(message).__name__}")
-        pos = skip_tags(frame, 5, frame[4]) if response_is_flexible(key, version) else 4
-        return frame[pos:]
+        if not response_is_flexible(key, version):
+            return frame[4:]
+        try:
+            return frame[skip_tags(frame, 5, frame[4]) :]
+        except (IndexError, Malformed):
+            await self.close()
+            raise Unreachable(f"{self.address} sent an answer whose header cannot be read") from None
 
     async def _write(self, message: object, key: int, version: int, within: float) -> int:
         if self.closed:

@@ -105,6 +105,8 @@ async def test_an_api_that_the_broker_does_not_speak_is_refused_before_anything_
         (lambda key, version, number: None, "closed the connection on ApiVersionsRequest"),
         (lambda key, version, number: struct.pack(">i", number + 1), "answered another question"),
         (lambda key, version, number: b"\x00", "closed the connection"),
+        (lambda key, version, number: struct.pack(">i", number), "sent an answer that cannot be read"),
+        (lambda key, version, number: struct.pack(">ihi", number, 0, 5), "sent an answer that cannot be read"),
     ],
 )
 async def test_a_peer_that_does_not_speak_kafka_is_unreachable(answer: Answer, says: str) -> None:
@@ -113,11 +115,12 @@ async def test_a_peer_that_does_not_speak_kafka_is_unreachable(answer: Answer, s
             await open_to(port)
 
 
-async def test_an_answer_that_cannot_be_read_closes_the_connection() -> None:
+@pytest.mark.parametrize("said", [b"\0" + b"\xff" * 6, b"", b"\xff", b"\1\0\x7f"])
+async def test_an_answer_that_cannot_be_read_closes_the_connection(said: bytes) -> None:
     def answer(key: int, version: int, number: int) -> bytes:
         if key == 18:
             return speaks(number, version, metadata=(3, 9, 9))
-        return struct.pack(">ix", number) + b"\xff\xff\xff\xff\xff\xff"
+        return struct.pack(">i", number) + said
 
     async with peer(answer) as port:
         connection = await open_to(port)
