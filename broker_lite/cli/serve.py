@@ -108,7 +108,7 @@ def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tu
     flags |= {key.name: text for key, text in given.items() if text is not None}
     if args.strict:
         flags[security.REFUSE_OPEN.name] = "true"
-    settings, notes = resolve(_file(args.config), environment, flags)
+    settings, notes = resolve(_file(args.config), _as_in_the_image(environment), flags)
     topics = [parse_topic(text) for text in args.topic]
     for topic in topics:
         if sum(other.name == topic.name for other in topics) > 1:
@@ -119,6 +119,15 @@ def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tu
     return start_options(
         settings, data=data, topics=topics, ready_file=args.ready_file, log_format=args.log_format
     ), notes
+
+
+def _as_in_the_image(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Imported only for those who come from there and protect something: for all others a start costs nothing more."""
+    if not any(name.startswith("KAFKA_SSL_") or name == "KAFKA_OPTS" for name in environment):
+        return environment
+    from broker_lite.cli.image import as_in_the_image
+
+    return as_in_the_image(environment)
 
 
 def _secured(args: argparse.Namespace, flags: dict[str, str]) -> str:

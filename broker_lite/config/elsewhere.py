@@ -47,7 +47,8 @@ _BY_NAME = {
         num.replica.alter.log.dirs.threads security.inter.broker.protocol request.timeout.ms
         add.partitions.to.txn.retry.backoff.ms add.partitions.to.txn.retry.backoff.max.ms cordoned.log.dirs
         follower.fetch.last.tiered.offset.enable socket.connection.setup.timeout.ms
-        socket.connection.setup.timeout.max.ms
+        socket.connection.setup.timeout.max.ms sasl.mechanism.inter.broker.protocol
+        sasl.mechanism.controller.protocol
     """,
     MACHINERY: """
         background.threads num.io.threads num.network.threads num.recovery.threads.per.data.dir queued.max.requests

@@ -20,11 +20,17 @@ _NOT_KEYS = re.compile(
 )
 _UNDERSCORES = re.compile(r"_+")
 _MEANS = {"_": ".", "__": "_", "___": "-"}
+_SPELLED = {letter: spelling for spelling, letter in _MEANS.items()}
 
 
 def key_name(variable: str) -> str:
     """The key that the part of a variable's name after its prefix spells."""
     return _UNDERSCORES.sub(lambda found: _MEANS.get(found.group(), found.group()), variable.lower())
+
+
+def variable_of(key: str) -> str:
+    """Kafka's variable that spells a key."""
+    return KAFKAS + "".join(_SPELLED.get(letter, letter) for letter in key.upper())
 
 
 def keys_from(environment: Mapping[str, str], known: Container[str]) -> dict[str, tuple[str, str]]:
