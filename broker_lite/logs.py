@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -51,6 +52,21 @@ class Logger:
     def exception(self, event: str, **facts: object) -> None:
         """An error with the traceback of what is being handled."""
         self.error(event, exc_info=True, **facts)
+
+
+class _Forgiving:
+    """A stream that may fail. A log on a full disk, or one whose reader has left, costs the line and nothing else."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # the latter: it is closed
+            self._out.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._out.flush()
 
 
 class _Wanted(NamedTuple):
@@ -119,7 +135,7 @@ def _structlog() -> FilteringBoundLogger:
         structlog.configure(
             processors=processors,
             wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET),
-            logger_factory=structlog.WriteLoggerFactory(file=out),
+            logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _Forgiving(out))),
         )
     logger: FilteringBoundLogger = structlog.get_logger()
     return logger

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ VERBS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb; return the exit code: 0, 1 for a refusal, 2 for a wrong command line."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _without_gaps()
     if isinstance(sys.stdout, TextIOWrapper):
         # As stderr is: what a terminal or a locale cannot write, a path that is no UTF-8 say, is spelled out.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -60,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        return _reader_left()
+        nobody_reads()
+        return 0
     except OSError as error:
         return _say(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
     except _refusals() as error:
@@ -80,12 +83,21 @@ def _say(text: str, code: int) -> int:
     return code
 
 
-def _reader_left() -> int:
+def nobody_reads() -> None:
     """`broker-lite consume … | head -1` is not an error; but Python would complain when it flushes stdout."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+
+
+def _without_gaps() -> None:
+    """Started with stdin, stdout or stderr closed: what we say then goes nowhere. Their numbers are taken, so that no
+    socket gets one: libuv ends the process when it closes such."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
 def _overview() -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker_lite import logs
-from broker_lite.cli import STARTED
+from broker_lite.cli import STARTED, nobody_reads
 from broker_lite.cli.parts import Parser, pair
 from broker_lite.config import broker as keys
 from broker_lite.config import properties, security
@@ -289,10 +289,13 @@ def _announce(options: StartOptions, bound: list[Listener], took: float) -> None
         _write_ready_file(options.ready_file, bound)
     where = ", ".join(format_address(one.host or "0.0.0.0", one.port) if len(bound) == 1 else str(one) for one in bound)
     data = "no data folder" if options.durability is Durability.MEMORY else f"data in {options.data}"
-    print(
-        f"broker-lite is ready on {where} · {data} · durability {options.durability.value} · {took * 1000:.0f} ms",
-        flush=True,
-    )
+    try:
+        print(
+            f"broker-lite is ready on {where} · {data} · durability {options.durability.value} · {took * 1000:.0f} ms",
+            flush=True,
+        )
+    except OSError:  # a full disk, or whoever waited for the line has left
+        nobody_reads()
 
 
 def _write_ready_file(path: Path, bound: list[Listener]) -> None:

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import uuid
@@ -165,6 +166,32 @@ def test_a_data_folder_whose_name_is_no_text_is_served_all_the_same(tmp_path: Pa
     broker.data = tmp_path / os.fsdecode(b"caf\xe9")
     with broker:
         assert r"caf\udce9" in broker.stdout
+
+
+@pytest.mark.parametrize("gone", ["stdout full", "stderr full", "stdout unread", "stderr unread", "closed"])
+def test_whatever_becomes_of_what_it_says_the_broker_serves_and_stops_cleanly(tmp_path: Path, gone: str) -> None:
+    """A log on a full disk, a pipe whose reader has left, a parent that closed everything."""
+    streams = {
+        "stdout full": "> /dev/full",
+        "stderr full": "2> /dev/full",
+        "stdout unread": "> >(true)",
+        "stderr unread": "2> >(true)",
+        "closed": "<&- >&- 2>&-",
+    }
+    script = f'exec "$@" {streams[gone]}'
+    broker = BrokerProcess(
+        tmp_path,
+        command=["bash", "-c", script, "bash", sys.executable, "-m", "broker_lite"],
+        environment={"BROKER_LITE_LOG_LEVEL": "debug"},
+    )
+    with broker:
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", broker.port)) as stranger:
+                stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                assert stranger.recv(1) == b""
+        assert said(broker, "produce", "t", "hello") == ""
+        assert said(broker, "consume", "t", "--from-beginning", "--count", "1") == "hello\n"
+        broker.stop()
 
 
 @pytest.mark.parametrize("reason", ["port", "folder", "ready file", "ready file is a folder", "ready file is closed"])

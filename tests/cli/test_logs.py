@@ -54,6 +54,19 @@ def test_the_form_and_the_level_can_be_chosen() -> None:
     assert said(io.StringIO(), level="error") == ""
 
 
+class Broken(io.StringIO):
+    def write(self, _text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+def test_a_line_that_cannot_be_written_costs_nobody_anything() -> None:
+    assert said(Broken()) == ""
+    closed = io.StringIO()
+    logs.set_up(stream=closed)
+    closed.close()
+    logs.get_logger("tests").info("broker.stopping")
+
+
 def test_a_traceback_is_part_of_the_event() -> None:
     out = io.StringIO()
     logs.set_up("json", stream=out)
