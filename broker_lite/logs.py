@@ -35,19 +35,19 @@ class Logger:
 
     def debug(self, event: str, **facts: object) -> None:
         if self.is_enabled_for(logging.DEBUG):
-            _structlog().debug(event, **facts)
+            _say("debug", event, facts)
 
     def info(self, event: str, **facts: object) -> None:
         if self.is_enabled_for(logging.INFO):
-            _structlog().info(event, **facts)
+            _say("info", event, facts)
 
     def warning(self, event: str, **facts: object) -> None:
         if self.is_enabled_for(logging.WARNING):
-            _structlog().warning(event, **facts)
+            _say("warning", event, facts)
 
     def error(self, event: str, **facts: object) -> None:
         if self.is_enabled_for(logging.ERROR):
-            _structlog().error(event, **facts)
+            _say("error", event, facts)
 
     def exception(self, event: str, **facts: object) -> None:
         """An error with the traceback of what is being handled."""
@@ -97,7 +97,8 @@ def set_up(wanted: str = "auto", *, level: str = "info", stream: TextIO | None =
 
 def prepare() -> None:
     """Import structlog now, where an event would do it otherwise."""
-    _structlog()
+    with suppress(OSError):
+        _structlog()
 
 
 def loggers() -> dict[str, int]:
@@ -112,6 +113,12 @@ def set_level(name: str, level: int | None) -> None:
         _levels.pop(name, None)
     else:
         _levels[name] = level
+
+
+def _say(level: str, event: str, facts: dict[str, object]) -> None:
+    """Where files have run out structlog cannot be imported; then the event is lost, as it is on a full disk."""
+    with suppress(OSError):
+        getattr(_structlog(), level)(event, **facts)
 
 
 def _structlog() -> FilteringBoundLogger:
@@ -154,5 +161,7 @@ def _import_without_rich() -> None:
     """structlog imports rich wherever it is installed, for tracebacks that we print plainly."""
     if "structlog" not in sys.modules and "rich" not in sys.modules:
         sys.modules["rich"] = None  # type: ignore[assignment]  # for an import: it is not there
-        import_module("structlog")
-        del sys.modules["rich"]
+        try:
+            import_module("structlog")
+        finally:
+            del sys.modules["rich"]

@@ -67,6 +67,23 @@ def test_a_line_that_cannot_be_written_costs_nobody_anything() -> None:
     logs.get_logger("tests").info("broker.stopping")
 
 
+def test_an_event_is_lost_where_no_file_can_be_opened_and_the_next_one_is_told() -> None:
+    program = """
+import resource, sys
+from broker_lite import logs
+logs.set_up("json")
+log = logs.get_logger("tests")
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+log.info("first")
+logs.prepare()
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+log.info("second")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["second"]
+
+
 def test_a_traceback_is_part_of_the_event() -> None:
     out = io.StringIO()
     logs.set_up("json", stream=out)
