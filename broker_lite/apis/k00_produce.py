@@ -22,9 +22,9 @@ import struct
 from collections.abc import Awaitable, Callable
 
 import anyio
-import anyio.to_thread
 
 from broker_lite.apis.registry import NO_REPLY, Context, NoReply, serves
+from broker_lite.broker.threads import in_a_thread
 from broker_lite.clock import Clock, alarm
 from broker_lite.errors import (
     BrokerError,
@@ -273,7 +273,7 @@ async def _append_later(
         checks: list[Checked | BrokerError | None] = [_too_long() for _ in work]
         with anyio.move_on_after(_LONGEST_CHECK):
             late = alarm(_LONGEST_CHECK)
-            checks = await anyio.to_thread.run_sync(
+            checks = await in_a_thread(
                 _check_all, work, ctx.version, now_ms, late, limiter=ctx.broker.inflating, abandon_on_cancel=True
             )
         for (answer, partition, _), checked in zip(later, checks, strict=True):

@@ -19,9 +19,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Coroutine
 
-import anyio.to_thread
-
 from broker_lite.apis.registry import Context, serves
+from broker_lite.broker.threads import in_a_thread
 from broker_lite.clock import alarm
 from broker_lite.errors import BrokerError, InvalidRequest, UnsupportedVersion
 from broker_lite.partition.lookup import Found, Opened, Question, Unopened, first_in
@@ -115,7 +114,7 @@ async def _answer_later(
         question: Question | None = missing
         while question is not None:
             late = alarm(_LONGEST)
-            found = await anyio.to_thread.run_sync(_open, question, late, limiter=ctx.broker.inflating)
+            found = await in_a_thread(_open, question, late, limiter=ctx.broker.inflating)
             opened.learn(question, found)
             try:
                 _fill(answer, _find(partition, timestamp, committed, opened))

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 
 from broker_lite.broker.steady import SteadyTime
 from broker_lite.broker.surviving import surviving
+from broker_lite.broker.threads import in_a_thread
 from broker_lite.config import broker as keys
 from broker_lite.errors import CorruptMessage, InvalidRecord
 from broker_lite.ids import TopicId, TopicPartition
@@ -164,15 +164,15 @@ class Cleaner:
         """False if the topic was deleted meanwhile, or its disk failed."""
         folder = self._broker.folder
         for part in work.parts():
-            if not await anyio.to_thread.run_sync(work.read_keys, part, self._pace):
+            if not await in_a_thread(work.read_keys, part, self._pace):
                 break
         # A missing offset behind the recovery point would be taken for damage, so that has to be safe first.
-        await anyio.to_thread.run_sync(folder.checkpoint_later(self._broker.topics.open_partitions()))
+        await in_a_thread(folder.checkpoint_later(self._broker.topics.open_partitions()))
         for group in work.groups():
             if partition.log.offline:
                 return False
             work.begin(group)
-            await anyio.to_thread.run_sync(work.sift, group, self._pace)
+            await in_a_thread(work.sift, group, self._pace)
             if partition.log.offline:
                 return False
             try:
@@ -181,9 +181,9 @@ class Cleaner:
                 partition.go_offline(f"a compacted segment could not take its place: {error}")
                 work.keep_open()
                 raise
-            await anyio.to_thread.run_sync(folder.disk.sync_dir, partition.log.path)
+            await in_a_thread(folder.disk.sync_dir, partition.log.path)
         self._clean[partition.tp] = (partition.topic_id, work.clean_upto)
-        await anyio.to_thread.run_sync(self._save, self._known())
+        await in_a_thread(self._save, self._known())
         return True
 
     def _known(self) -> dict[TopicPartition, int]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import anyio
 import anyio.abc
-import anyio.to_thread
 
 from broker_lite.broker.purgatory import Purgatory
+from broker_lite.broker.threads import in_a_thread
 from broker_lite.errors import StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.logs import get_logger
@@ -45,7 +45,7 @@ class Flusher:
     async def _sync(self, partition: Partition) -> None:
         try:
             while (job := partition.unsynced()) is not None:
-                await anyio.to_thread.run_sync(job.run)
+                await in_a_thread(job.run)
                 partition.synced(job.upto)
                 self._tell(partition)
         except StorageFailed as error:

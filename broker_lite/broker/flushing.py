@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import anyio
-import anyio.to_thread
 
+from broker_lite.broker.threads import in_a_thread
 from broker_lite.errors import StorageFailed
 from broker_lite.ids import TopicPartition
 from broker_lite.logs import get_logger
@@ -50,7 +50,7 @@ class SealedSync:
         if job is None:
             return
         try:
-            await anyio.to_thread.run_sync(job.run)
+            await in_a_thread(job.run)
         except StorageFailed as error:
             log.error("partition.offline", partition=str(partition.tp), reason=error.message)
             partition.go_offline(error.message)

@@ -17,9 +17,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
-
 from broker_lite.broker.fetching import Appetite, Fetch, Fetched, release
+from broker_lite.broker.threads import in_a_thread
 from broker_lite.errors import BrokerError, ErrorCode
 from broker_lite.log.scan import whole
 from broker_lite.log.slice import FileSlice
@@ -83,7 +82,7 @@ class OldFetch:
             limit = min(want.max_bytes, left)
             try:
                 # Also what is small: a kilobyte can be a hundred thousand records.
-                messages, behind = await anyio.to_thread.run_sync(
+                messages, behind = await in_a_thread(
                     self._messages, raw, want.offset, limit, first, limiter=self._broker.inflating
                 )
             except BrokerError as error:
@@ -124,7 +123,7 @@ async def as_batches(broker: Broker, results: list[Fetched]) -> list[Fetched]:
         raw = fetched.records
         if fetched.old and isinstance(raw, FileSlice):
             try:
-                fetched.records = await anyio.to_thread.run_sync(_batches, raw, limiter=broker.inflating)
+                fetched.records = await in_a_thread(_batches, raw, limiter=broker.inflating)
             except BrokerError:
                 continue  # it goes out as it lies there, and the reader may say what is wrong with it
             raw.release()

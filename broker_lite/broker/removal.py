@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import anyio
-import anyio.to_thread
 
+from broker_lite.broker.threads import in_a_thread
 from broker_lite.broker.topics import A_FEW, Topics
 from broker_lite.errors import StorageFailed
 from broker_lite.logs import get_logger
@@ -27,7 +27,7 @@ class Removal:
             self._wanted = anyio.Event()
             gone = self._topics.deleted
             try:
-                while not await anyio.to_thread.run_sync(self._topics.clear_away, A_FEW):
+                while not await in_a_thread(self._topics.clear_away, A_FEW):
                     pass
                 self._topics.forget_deleted(gone)
             except StorageFailed as error:

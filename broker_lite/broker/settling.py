@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import anyio
 import anyio.abc
-import anyio.to_thread
 
 from broker_lite.broker.journal import Journal
+from broker_lite.broker.threads import in_a_thread
 from broker_lite.clock import Clock
 from broker_lite.errors import StorageFailed
 from broker_lite.logs import get_logger
@@ -58,7 +58,7 @@ class Settling:
             if not self._awaited:
                 await self._clock.wait(self._urgent, AT_LEISURE)
             while (job := self._journal.unsynced()) is not None:
-                await anyio.to_thread.run_sync(job.run)
+                await in_a_thread(job.run)
                 self._journal.synced(job.upto)
                 self._next_round()
         except StorageFailed as error:

@@ -244,13 +244,14 @@ async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:
 async def _a_moment_later() -> None:
     """What a start does not wait for: import what events are told with, for where files have run out it cannot be
     imported, and ask the kernel to let us on soon."""
-    import anyio.to_thread
+    import anyio
 
+    from broker_lite.broker.threads import in_a_thread
     from broker_lite.server.turns import ask_for_short_turns
 
     await anyio.sleep(MOMENT)
-    await anyio.to_thread.run_sync(logs.prepare)
-    await anyio.to_thread.run_sync(ask_for_short_turns, threading.get_native_id())
+    await in_a_thread(logs.prepare)
+    await in_a_thread(ask_for_short_turns, threading.get_native_id())
 
 
 async def _obey(signals: AsyncIterator[signal.Signals], stop: anyio.Event, read_again: Callable[[], None]) -> None:

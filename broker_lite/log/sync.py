@@ -79,9 +79,13 @@ def _run_all(steps: list[Callable[[], None]]) -> None:
         return
     from concurrent.futures import ThreadPoolExecutor  # few have so much to sync, and a start is short
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for _ in pool.map(call, steps):
-            pass  # the first that fails is raised, and what has not begun then does not
+    try:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for _ in pool.map(call, steps):
+                pass  # the first that fails is raised, and what has not begun then does not
+    except RuntimeError:  # no thread can be started; to sync some twice harms nobody
+        for step in steps:
+            step()
 
 
 def a_few(segments: list[Segment], first: int) -> tuple[list[Segment], Offset]:

@@ -24,9 +24,9 @@ from logging import DEBUG
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
 
 from broker_lite.apis.registry import Answer, ConnectionFacts
+from broker_lite.broker.threads import in_a_thread
 from broker_lite.clock import Clock
 from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
 from broker_lite.logs import get_logger
@@ -282,7 +282,7 @@ class Gate:
     async def _worked(self, facts: ConnectionFacts, work: Work, came: float) -> Step:
         """Milliseconds of hashing, beside the loop."""
         try:
-            step = await anyio.to_thread.run_sync(work, limiter=self._rules.workers)
+            step = await in_a_thread(work, limiter=self._rules.workers)
             if step.user is not None:
                 self._enter(facts, step)
         except AuthenticationFailed as error:
