@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from broker_lite.errors import BrokerError
 from broker_lite.pipeline import messagesets
 from broker_lite.pipeline.errors import BadRecord
-from broker_lite.pipeline.inflating import inflated, side_by_side
+from broker_lite.pipeline.inflating import inflater, side_by_side
 from broker_lite.pipeline.records import Fields, Lanes, Wrong, read_headers, read_records
 from broker_lite.pipeline.scan import Batches, each_kind, find_next, scan
 from broker_lite.pipeline.varints import PADDING, Bytes, Ints, Mask, padded
@@ -129,15 +129,16 @@ def _inflated(batches: Batches, indexes: Ints, codecs: Ints, max_inflated: int) 
     buf = batches.buf
     begins = (batches.position[indexes] + HEADER_SIZE).tolist()
     ends = (batches.position[indexes] + batches.size[indexes]).tolist()
-    counts = batches.columns["count"][indexes].tolist()
-    for place, (begin, end, codec, count) in enumerate(zip(begins, ends, codecs.tolist(), counts, strict=True)):
-        if not codec or (begin == end and not count):
-            yield buf[begin:end]
-            continue
+    # What is not compressed, and what has nothing to inflate, is taken as it is.
+    plain = (codecs == Codec.NONE) | ((batches.size[indexes] == HEADER_SIZE) & (batches.columns["count"][indexes] == 0))
+    kinds = np.where(plain, Codec.NONE, codecs).tolist()
+    inflaters = {kind: inflater(kind, max_inflated) for kind in set(kinds) if kind}
+    for place, (begin, end, kind) in enumerate(zip(begins, ends, kinds, strict=True)):
         try:
-            yield inflated(codec, buf[begin:end], max_inflated)
+            payload = inflaters[kind](buf[begin:end]) if kind else buf[begin:end]
         except BrokerError as error:
             raise _bad(batches, int(indexes[place]), error.message) from None
+        yield payload
 
 
 def _bad(batches: Batches, index: int, why: str) -> BadRecord:
