@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from broker_lite.ids import TopicPartition
 from broker_lite.pipeline import plan
 from broker_lite.pipeline.errors import DataLost, Refused
-from broker_lite.pipeline.folder import SPLIT_BYTES, Folder
+from broker_lite.pipeline.folder import Folder
 from broker_lite.pipeline.options import Asked
 from broker_lite.pipeline.parquet import Task, Written, write_file
 from broker_lite.pipeline.progress import Progress, run_tasks
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MANIFEST = "_manifest.json"
+FILE_BYTES = 64 << 20
+"""Of log, compressed as it is there."""
 OFFSETS_A_FILE = 500_000
 """Over the wire, where nobody knows how many bytes lie between two offsets."""
 _HALF = re.compile(r"\..+\.tmp")
@@ -87,7 +89,7 @@ def archive(
     progress: Progress,
     *,
     codec: str = "zstd",
-    file_bytes: int = SPLIT_BYTES,
+    file_bytes: int = FILE_BYTES,
     clean: bool = False,
     follow: Callable[[], bool] | None = None,
 ) -> Summary:

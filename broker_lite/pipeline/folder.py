@@ -28,7 +28,8 @@ from broker_lite.pipeline.scan import Batches, scan
 from broker_lite.pipeline.store import Found, Reading, Room, Store
 from broker_lite.pipeline.varints import Ints
 
-SPLIT_BYTES = 64 << 20
+SPLIT_BYTES = 128 << 20
+"""As much of a file as Spark itself gives to a task. With 64 MiB a task's start and end are a twelfth of its work."""
 HEAD_BYTES = 17
 """Offset, length, leader epoch, magic: what shows whether a batch may begin somewhere."""
 _FAR = 1 << 62
@@ -208,14 +209,18 @@ class Folder:
         return position if offset is not None and base <= offset <= first else 0
 
     def split(self, partition: TopicPartition, first: int, end: int, size: int = SPLIT_BYTES) -> list[tuple[int, int]]:
-        """Ranges of offsets that together are first..end, each about `size` bytes of log, cut between batches."""
+        """Ranges of offsets that together are first..end, cut between batches, alike and of about `size` at most.
+
+        Alike, because all others wait for the longest one, and a short rest costs as much to begin as a whole one.
+        """
+        segments = self._segments(partition)
+        afters = (*(base for base, _ in segments[1:]), _FAR)
+        inside = [found for found, after in zip(segments, afters, strict=False) if after > first and found[0] < end]
+        total = sum(one.size for _, one in inside)
+        size = max(1, -(-total // max(1, -(-total // size))))
         cuts = [first]
         held = 0
-        segments = self._segments(partition)
-        for index, (base, one) in enumerate(segments):
-            after = segments[index + 1][0] if index + 1 < len(segments) else _FAR
-            if after <= first or base >= end:
-                continue
+        for base, one in inside:
             if base > cuts[-1] and held >= size:
                 cuts.append(base)
                 held = 0

@@ -121,6 +121,9 @@ def test_splits_are_cut_between_batches_and_miss_nothing(broker_process: object)
         one for first, end in ranges for one in offsets(Slice(Place(path=str(broker.data)), "orders", 0, first, end))
     ]
     assert found == list(range(17, 6000))
+    log_bytes = sum(one.size for _, one in folder.segments(ONE))
+    _, (middle, end) = folder.split(ONE, 0, bounds.end, log_bytes * 9 // 10)
+    assert end - middle > 1500, "halves as far as segments allow, not a long one and a rest"
     assert topics_in(folder.store) == {"orders": Told(1, {"retention.ms": "-1"})}
 
 
