@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
@@ -37,18 +36,22 @@ class Part(InputPartition):
 def rows(part: Slice, names: list[str]) -> Iterator[pa.RecordBatch]:
     columns = {"timestamp_type" if name == "timestampType" else name for name in names}
     schema = pa.schema([(name, COLUMNS[name]) for name in names])
+    topics, partitions = pa.array([], pa.string()), pa.array([], pa.int32())
     for found in part.rows({*columns, "offset"}):
         if isinstance(found, Damaged):
             if part.on_corrupt == "report":
                 yield _told(part, found, schema)
             continue
+        if len(topics) < len(found):  # the same for every piece, and made once for the longest
+            topics = pa.repeat(pa.scalar(part.topic, pa.string()), len(found))
+            partitions = pa.repeat(pa.scalar(part.partition, pa.int32()), len(found))
         made: list[pa.Array] = []
         for name in names:
             match name:
                 case "topic":
-                    made.append(pa.repeat(part.topic, len(found)).cast(pa.string()))
+                    made.append(topics[: len(found)])
                 case "partition":
-                    made.append(pa.array(np.full(len(found), part.partition, dtype=np.int32)))
+                    made.append(partitions[: len(found)])
                 case "timestamp":
                     made.append(_microseconds(found["timestamp"]))
                 case "timestampType":
