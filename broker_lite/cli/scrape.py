@@ -22,10 +22,11 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from broker_lite.broker.metrics import BOUNDS, Metrics
+from broker_lite.broker.surviving import REST, surviving
 from broker_lite.errors import CoordinatorLoadInProgress
 
 if TYPE_CHECKING:
-    from anyio.abc import SocketStream
+    from anyio.abc import SocketListener, SocketStream
 
     from broker_lite.broker.broker import Broker
 
@@ -34,6 +35,8 @@ OTHER = "(other)"
 _LOOK_EVERY = 0.5
 _REQUEST_MOST = 8192
 _PATIENCE = 5.0
+_AT_ONCE = 20
+"""Visitors; further ones wait in the kernel's queue."""
 
 
 class Page(Collector):
@@ -156,6 +159,30 @@ def pages_of(broker: Broker, metrics: Metrics) -> Pages:
         b"/metrics": metrics_page,
         b"/telemetry": ("application/json", pushed_to(broker)),
     }
+
+
+async def welcome(listener: SocketListener, pages: Pages) -> None:
+    """Answer whoever comes. That no more files can be opened, or that a page cannot be made, costs a visit and not the
+    broker."""
+    room = anyio.Semaphore(_AT_ONCE)
+
+    async def visit(stream: SocketStream) -> None:
+        try:
+            with surviving("metrics"):
+                await answer(stream, pages)
+        finally:
+            room.release()
+
+    async with anyio.create_task_group() as visitors:
+        while True:
+            await room.acquire()
+            try:
+                stream = await listener.accept()
+            except OSError:
+                room.release()
+                await anyio.sleep(REST)
+            else:
+                visitors.start_soon(visit, stream)
 
 
 async def answer(stream: SocketStream, pages: Pages) -> None:

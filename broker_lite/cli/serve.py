@@ -220,13 +220,13 @@ async def _serve(options: StartOptions) -> None:
 async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:
     """Count, and let others read what was counted."""
     import anyio
-    from anyio.abc import SocketAttribute
+    from anyio.abc import SocketAttribute, SocketListener
 
     from broker_lite.broker.metrics import Metrics
     from broker_lite.config.listeners import parse_listener
 
     try:
-        from broker_lite.cli.scrape import answer, pages_of, watch_loop
+        from broker_lite.cli.scrape import pages_of, watch_loop, welcome
     except ModuleNotFoundError:
         raise StartRefused("metrics need prometheus-client: pip install 'broker-lite[metrics]'") from None
     asked = parse_listener(where)
@@ -236,7 +236,10 @@ async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:
         raise StartRefused(f"--metrics {where}: {error.strerror or error}") from None
     broker.metrics = Metrics()
     tasks.start_soon(watch_loop, broker.metrics)
-    tasks.start_soon(listener.serve, partial(answer, pages=pages_of(broker, broker.metrics)))
+    pages = pages_of(broker, broker.metrics)
+    for one in listener.listeners:
+        assert isinstance(one, SocketListener)
+        tasks.start_soon(welcome, one, pages)
     port = listener.extra(SocketAttribute.local_port)
     log.info("metrics.ready", url=f"http://{format_address(asked.host, port)}/metrics")
 

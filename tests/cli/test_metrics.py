@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections import Counter
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute, SocketListener
 
 from broker_lite.cli import scrape
 from broker_lite.client.client import Client
 from broker_lite.client.groups import commit
+from broker_lite.errors import StorageFailed
 from broker_lite.ids import TopicPartition
 from tests.cli.test_end_to_end import command, said
 from tests.conftest import BrokerFactory
@@ -70,6 +75,39 @@ def test_other_paths_and_methods_are_refused(watched: BrokerProcess) -> None:
         read(url.replace("/metrics", "/secrets"))
     with pytest.raises(urllib.error.HTTPError, match="405"):
         urllib.request.urlopen(url, data=b"x", timeout=30)
+
+
+@pytest.mark.slow
+def test_visitors_who_say_nothing_do_not_use_up_the_files_of_the_broker(tmp_path: Path) -> None:
+    few_files = ["bash", "-c", 'ulimit -n 90; exec "$@"', "bash", sys.executable, "-m", "broker_lite"]
+    with BrokerProcess(tmp_path, ["--metrics", "127.0.0.1:0"], command=few_files) as broker:
+        host, port = urllib.parse.urlsplit(url_of(broker)).netloc.split(":")
+        silent = [socket.create_connection((host, int(port)), timeout=10) for _ in range(120)]
+        assert said(broker, "produce", "t", "hello") == ""
+        for one in silent:
+            one.close()
+        assert value(read(url_of(broker)), "broker_lite_topics") >= 1
+        broker.stop()
+
+
+async def test_a_page_that_cannot_be_made_costs_one_visit() -> None:
+    def broken() -> bytes:
+        raise StorageFailed("a log cannot be opened")
+
+    pages = {b"/broken": ("text/plain", broken), b"/": ("text/plain", lambda: b"good")}
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    (one,) = listener.listeners
+    assert isinstance(one, SocketListener)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(scrape.welcome, one, pages)
+        for path, says in ((b"/broken", b""), (b"/", b"good")):
+            async with await anyio.connect_tcp("127.0.0.1", one.extra(SocketAttribute.local_port)) as visitor:
+                await visitor.send(b"GET " + path + b" HTTP/1.1\r\n\r\n")
+                received = b"".join([part async for part in visitor])
+                assert received.endswith(says)
+                assert bool(received) is bool(says)
+        tasks.cancel_scope.cancel()
+    await listener.aclose()
 
 
 def test_nothing_listens_unless_it_is_wanted(broker: BrokerProcess) -> None:
