@@ -209,9 +209,11 @@ async def _serve(options: StartOptions) -> None:
         if options.settings.get(keys.METRICS):
             await _publish(broker, options.settings.get(keys.METRICS), tasks)
         renewable = [one for one in addresses if has_files(one)]
-        heard = (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if renewable else ()))
+        heard = [signal.SIGTERM, signal.SIGINT]
+        if renewable or signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it stays ignored
+            heard.append(signal.SIGHUP)
         with anyio.open_signal_receiver(*heard) as signals:
-            tasks.start_soon(_obey, signals, stop, partial(read_again, renewable))
+            tasks.start_soon(_obey, signals, stop, partial(read_again, renewable) if renewable else None)
             tasks.start_soon(_a_moment_later)
             await serve(answer, addresses, limits, ready, stop=stop, clock=clock, doors=doors)
             tasks.cancel_scope.cancel()
@@ -257,10 +259,13 @@ async def _a_moment_later() -> None:
     await in_a_thread(ask_for_short_turns, threading.get_native_id())
 
 
-async def _obey(signals: AsyncIterator[signal.Signals], stop: anyio.Event, read_again: Callable[[], None]) -> None:
-    """SIGHUP reads certificates and keys again; the others stop the broker."""
+async def _obey(
+    signals: AsyncIterator[signal.Signals], stop: anyio.Event, read_again: Callable[[], None] | None
+) -> None:
+    """SIGHUP reads certificates and keys again, where there are any; else it comes from a terminal that was closed, and
+    stops the broker as the others do."""
     async for number in signals:
-        if number == signal.SIGHUP:
+        if number == signal.SIGHUP and read_again is not None:
             read_again()
             continue
         log.info("broker.stopping", signal=number.name)

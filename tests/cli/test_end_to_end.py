@@ -144,10 +144,13 @@ def test_plain_asyncio_serves_as_well(broker_process: BrokerFactory, topic: str)
     broker.stop()
 
 
-def test_sigint_is_a_clean_stop_too(broker_process: BrokerFactory) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_and_a_closed_terminal_are_clean_stops_too(
+    broker_process: BrokerFactory, number: signal.Signals
+) -> None:
     broker = broker_process()
     assert broker.process is not None
-    broker.process.send_signal(signal.SIGINT)
+    broker.process.send_signal(number)
     assert broker.process.wait(5) == 0
     assert (broker.data / ".kafka_cleanshutdown").exists()
 
@@ -166,6 +169,14 @@ def test_a_data_folder_whose_name_is_no_text_is_served_all_the_same(tmp_path: Pa
     broker.data = tmp_path / os.fsdecode(b"caf\xe9")
     with broker:
         assert r"caf\udce9" in broker.stdout
+
+
+def test_under_nohup_a_closed_terminal_stops_nothing(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, command=["nohup", sys.executable, "-m", "broker_lite"]) as broker:
+        assert broker.process is not None
+        broker.process.send_signal(signal.SIGHUP)
+        assert said(broker, "produce", "t", "still there") == ""
+        broker.stop()
 
 
 @pytest.mark.parametrize("gone", ["stdout full", "stderr full", "stdout unread", "stderr unread", "closed"])
