@@ -105,9 +105,12 @@ class Broker:
         clean = False
         try:
             async with anyio.create_task_group() as tasks:
-                broker = cls(options, clock, tasks, folder)
-                broker._load()
-                await broker.transactions.finish_prepared()
+                try:
+                    broker = cls(options, clock, tasks, folder)
+                    broker._load()
+                    await broker.transactions.finish_prepared()
+                except (BrokerError, OSError) as error:
+                    raise StartRefused(f"the data folder {options.data} cannot be opened: {error}") from error
                 tasks.start_soon(broker.groups.run)
                 tasks.start_soon(broker.upkeep.run)
                 tasks.start_soon(broker.removal.run)

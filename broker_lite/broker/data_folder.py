@@ -65,7 +65,10 @@ class DataFolder:
 
     def identify(self, *, node_id: int, cluster_id: str | None) -> str:
         """The cluster id: the one asked for, or the folder's, or a new one."""
-        known = checkpoints.read_meta_properties(self.disk, self.path) or {}
+        try:
+            known = checkpoints.read_meta_properties(self.disk, self.path) or {}
+        except UnicodeDecodeError as error:
+            raise StartRefused(f"{self.path / layout.META_PROPERTIES} is damaged: {error}") from None
         if cluster_id is not None and known.get("cluster.id", cluster_id) != cluster_id:
             raise StartRefused(
                 f"the data folder {self.path} belongs to the cluster {known['cluster.id']}, not to {cluster_id}"

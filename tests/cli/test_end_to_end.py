@@ -247,6 +247,35 @@ def test_a_data_folder_that_cannot_be_one_is_one_line_and_exit_code_1(tmp_path: 
     assert [*(tmp_path / "closed").iterdir()] == []
 
 
+@pytest.mark.parametrize(
+    ("file", "becomes"),
+    [
+        ("t-0/00000000000000000000.log", None),
+        ("t-0/leader-epoch-checkpoint", None),
+        ("t-0/partition.metadata", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n"),
+        ("meta.properties", None),
+        ("meta.properties", b"version=1\ncluster.id=\xff\xfe\n"),
+        ("@journal/00000000000000000000.log", None),
+    ],
+)
+def test_a_folder_that_cannot_be_opened_is_one_line_and_exit_code_1(
+    broker_process: BrokerFactory, file: str, becomes: bytes | None
+) -> None:
+    broker = broker_process()
+    said(broker, "produce", "t", "hello")
+    broker.stop()
+    path = broker.data / file
+    path.unlink()
+    if becomes is None:
+        path.mkdir()
+    else:
+        path.write_bytes(becomes)
+    done = command(broker, "serve", "--listen", "127.0.0.1:0", "--data", str(broker.data))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("broker-lite: ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_an_unknown_key_of_the_environment_is_warned_of_in_the_log(broker_process: BrokerFactory) -> None:
     broker = broker_process(KAFKA_NUM_PARTITON="3", KAFKA_PROCESS_ROLES="broker", BROKER_LITE_LOG_LEVEL="debug")
     events = [json.loads(line) for line in broker.stderr.splitlines() if line.startswith("{")]
