@@ -180,6 +180,8 @@ def _append(
             if req.transactional_id is None
             else broker.transactions.verifier(req.transactional_id, partition, ctx.version),
         )
+    except BadRecords as error:
+        return _refused(data.index, error.of(partition.tp))
     except BrokerError as error:
         return _refused(data.index, error)
     answer = _line(
@@ -284,6 +286,8 @@ async def _append_later(
                     raise UnknownTopicOrPartition(f"{partition.tp} was deleted")
                 if checked is not None:
                     _append_checked(ctx, req.transactional_id, answer, partition, checked, waiting)
+            except BadRecords as error:
+                _refuse(answer, error.of(partition.tp))
             except BrokerError as error:
                 _refuse(answer, error)
     if req.acks == 0:

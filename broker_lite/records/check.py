@@ -41,6 +41,7 @@ from broker_lite.errors import (
     MessageTooLarge,
     UnsupportedCompressionType,
 )
+from broker_lite.ids import TopicPartition
 from broker_lite.records.batch import (
     CODEC_MASK,
     CONTROL,
@@ -73,6 +74,10 @@ _MOST_NAMED = 1000
 
 INVALID_TIMESTAMPS = "One or more records have been rejected due to invalid timestamp"
 """As Kafka says it: producers hand this text to whoever sent the records."""
+
+_KEYLESS = "Compacted topic cannot accept message without key in topic partition"
+_MOST_SHOWN = 3
+"""Refused records that the text about the whole batch shows."""
 
 
 @dataclass(slots=True)
@@ -116,11 +121,28 @@ class Checked:
 class BadRecords(BrokerError):
     """Single records are the reason. INVALID_TIMESTAMP if one of them has that reason, else INVALID_RECORD."""
 
-    def __init__(self, code: ErrorCode, text: str, record_errors: list[tuple[int, str]]) -> None:
+    def __init__(self, code: ErrorCode, text: str, record_errors: list[tuple[int, str]], total: int = 0) -> None:
         super().__init__(text)
         self.code = code
         self.record_errors = record_errors
         """(place in the batch, why), as Produce v8 and later tell the client."""
+        self._total = total
+
+    def of(self, partition: TopicPartition) -> BadRecords:
+        """The same in Kafka's words, which name the partition; a check knows only the rules of its topic."""
+        if not self.record_errors:
+            return self
+        errors = [(at, f"{why} {partition}" if why == _KEYLESS else why) for at, why in self.record_errors]
+        text = self.message if self.code is ErrorCode.INVALID_TIMESTAMP else _rejected(errors, self._total)
+        return BadRecords(self.code, text, errors, self._total)
+
+
+def _rejected(errors: list[tuple[int, str]], total: int) -> str:
+    shown = ", ".join(f"RecordError(batchIndex={at}, message='{why}')" for at, why in errors[:_MOST_SHOWN])
+    return (
+        f"One or more records have been rejected due to {total} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]"
+    )
 
 
 def check_client_batch(records: memoryview | None, *, api_version: int, rules: AppendRules, now_ms: int) -> Checked:
@@ -235,11 +257,14 @@ def _check_each(batch: Batch, payload: bytes, rules: AppendRules, now_ms: int) -
         in_order = in_order and raw.offset_delta == index
         why = ""
         if compacted and raw.key is None:
-            why = "a compacted topic takes no record without a key"
+            why = _KEYLESS
         elif not rules.log_append_time and timestamp != NO_TIMESTAMP:
             if not low <= timestamp <= high:
                 code = ErrorCode.INVALID_TIMESTAMP
-                why = f"timestamp {timestamp} is out of range, expected within [{low}, {high}]"
+                why = (
+                    f"Timestamp {timestamp} of message with offset {raw.offset_delta} is out of range. "
+                    f"The timestamp should be within [{low}, {high}]"
+                )
         elif stamped:
             code = ErrorCode.INVALID_TIMESTAMP
             why = "a producer should not set the timestamp type to LogAppendTime"
@@ -248,9 +273,8 @@ def _check_each(batch: Batch, payload: bytes, rules: AppendRules, now_ms: int) -
             if refused <= _MOST_NAMED:
                 errors.append((index, why))
     if refused:
-        if code is ErrorCode.INVALID_TIMESTAMP:
-            raise BadRecords(code, INVALID_TIMESTAMPS, errors)
-        raise BadRecords(code, f"{refused} of {batch.count} records were refused for what they hold", errors)
+        text = INVALID_TIMESTAMPS if code is ErrorCode.INVALID_TIMESTAMP else _rejected(errors, refused)
+        raise BadRecords(code, text, errors, refused)
     return newest, in_order
 
 

@@ -100,7 +100,25 @@ async def test_a_record_without_a_key_on_a_compacted_topic_is_named(talk: Talk) 
     batch = build_batch([NewRecord(key=b"k", value=b"1"), NewRecord(key=None, value=b"2")], timestamp=NOW)
     answer = await talk.produce("c", batch=batch)
     assert answer.error_code == ErrorCode.INVALID_RECORD
-    assert [error.batch_index for error in answer.record_errors] == [1]
+    why = "Compacted topic cannot accept message without key in topic partition c-0"
+    assert [(error.batch_index, error.batch_index_error_message) for error in answer.record_errors] == [(1, why)]
+    assert answer.error_message == (
+        "One or more records have been rejected due to 1 record errors in total, and only showing the first three "
+        f"errors at most: [RecordError(batchIndex=1, message='{why}')]"
+    )
+
+
+async def test_large_batches_name_the_partition_too(talk: Talk) -> None:
+    talk.broker.topics.create("c", 1, {"cleanup.policy": "compact"})
+    batch = build_batch([NewRecord(key=None, value=b"v" * 1000) for _ in range(900)], timestamp=NOW)
+    answer = await talk.produce("c", batch=batch)
+    assert len(answer.record_errors) == 900
+    assert answer.record_errors[899].batch_index_error_message == (
+        "Compacted topic cannot accept message without key in topic partition c-0"
+    )
+    assert answer.error_message is not None
+    assert " due to 900 record errors in total" in answer.error_message
+    assert answer.error_message.count("RecordError(") == 3
 
 
 async def test_a_repeated_idempotent_batch_gets_its_first_offset(talk: Talk) -> None:
