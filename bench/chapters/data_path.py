@@ -1,8 +1,9 @@
 """The data path as clients feel it: starting, writing, reading, waiting, and what the broker takes for it.
 
-In each round every broker is started on a fresh folder, timed, and left at rest; then all of them are up, and each load
-goes to one after the other, because what a machine gives changes from one minute to the next.  Producing and consuming
-is done by Kafka's own tools, small requests by a generator that costs the same for every broker.
+In each round every broker is first started on a fresh folder with nothing beside it, timed, left at rest, and stopped.
+Then all of them are up, and each load goes to one after the other, because what a machine gives changes from one minute
+to the next.  Producing and consuming is done by Kafka's own tools, small requests by a generator that costs the same
+for every broker.
 """
 
 from __future__ import annotations
@@ -65,8 +66,6 @@ CASES = [
 ]
 
 
-READ_AGAIN = 4
-"""Consuming is over in two seconds, half of them spent by the tool's JVM on itself: one look says little."""
 NO_DELAY = ("--set", "group.initial.rebalance.delay.ms=0")
 """As Apache Kafka has it here: consuming begins with a group of one, which waits for nobody."""
 NOTE = "in turns, with all brokers up and the same settings for new groups"
@@ -82,6 +81,8 @@ class Load:
     latency_records: int = 30_000
     small_seconds: float = 5.0
     idle_seconds: float = 5.0
+    turns: int = 2
+    """Writing and reading takes seconds, many of them spent by the tool's JVM on itself: one look says little."""
 
 
 QUICK = Load(
@@ -91,6 +92,7 @@ QUICK = Load(
     latency_records=2_000,
     small_seconds=2.0,
     idle_seconds=2.0,
+    turns=1,
 )
 
 
@@ -99,15 +101,17 @@ def run(bench: Bench) -> None:
     for brokers in bench.together(NO_DELAY, kfake=True):
         for broker in brokers:
             _start(broker, load, bench)
+            broker.stop()
         for broker in brokers:
+            broker.start()
             create_topic(broker.bootstrap, "warm-up", 4)
             tools.produce(broker.bootstrap, "warm-up", load.warm_up)
         for case in load.cases:
-            for broker in brokers:
-                _write(broker, case, load, bench)
-            for _ in range(READ_AGAIN):
+            for turn in range(load.turns):
                 for broker in brokers:
-                    _read(broker, case, load, bench)
+                    _write(broker, case, f"{case.topic}-{turn}", load, bench)
+                for broker in brokers:
+                    _read(broker, case, f"{case.topic}-{turn}", load, bench)
         for broker in brokers:
             _transactions(broker, load, bench)
         for broker in brokers:
@@ -125,16 +129,16 @@ def _start(broker: Broker, load: Load, bench: Bench) -> None:
     bench.note(IDLE, broker.name, resident_mib(broker.pid))
 
 
-def _write(broker: Broker, case: Case, load: Load, bench: Bench) -> None:
-    create_topic(broker.bootstrap, case.topic, case.partitions)
+def _write(broker: Broker, case: Case, topic: str, load: Load, bench: Bench) -> None:
+    create_topic(broker.bootstrap, topic, case.partitions)
     before = cpu_seconds(broker.pid)
-    rate = tools.produce(broker.bootstrap, case.topic, load.records, *case.properties)
+    rate = tools.produce(broker.bootstrap, topic, load.records, *case.properties)
     _note(bench, broker, case.producing, rate, load.records, since=before)
 
 
-def _read(broker: Broker, case: Case, load: Load, bench: Bench) -> None:
+def _read(broker: Broker, case: Case, topic: str, load: Load, bench: Bench) -> None:
     before = cpu_seconds(broker.pid)
-    rate = tools.consume(broker.bootstrap, case.topic, load.records)
+    rate = tools.consume(broker.bootstrap, topic, load.records)
     _note(bench, broker, case.consuming, rate, load.records, since=before)
 
 
