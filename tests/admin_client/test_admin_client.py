@@ -59,10 +59,7 @@ DIFFERENT = {
     ),
     "a text": (
         "describeConfigs of none",
-        "producer.send no key to a compacted topic",
         "producer.send too much",
-        "producer.send too old",
-        "producer.send too new",
         "producer.send when fenced",
         "consumer refused a pattern of the broker",
     ),

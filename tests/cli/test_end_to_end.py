@@ -144,15 +144,23 @@ def test_plain_asyncio_serves_as_well(broker_process: BrokerFactory, topic: str)
     broker.stop()
 
 
+IN_A_TERMINAL = """
+import signal
+from broker_lite.cli import main
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+raise SystemExit(main())
+"""
+"""Whoever runs the tests under nohup hands that down."""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_ctrl_c_and_a_closed_terminal_are_clean_stops_too(
-    broker_process: BrokerFactory, number: signal.Signals
-) -> None:
-    broker = broker_process()
-    assert broker.process is not None
-    broker.process.send_signal(number)
-    assert broker.process.wait(5) == 0
-    assert (broker.data / ".kafka_cleanshutdown").exists()
+def test_ctrl_c_and_a_closed_terminal_are_clean_stops_too(tmp_path: Path, number: signal.Signals) -> None:
+    with BrokerProcess(tmp_path, command=[sys.executable, "-c", IN_A_TERMINAL]) as broker:
+        assert broker.process is not None
+        broker.process.send_signal(number)
+        assert broker.process.wait(5) == 0
+        assert (broker.data / ".kafka_cleanshutdown").exists()
 
 
 def test_the_addresses_in_the_ready_file_are_those_of_every_listener(broker_process: BrokerFactory) -> None:
