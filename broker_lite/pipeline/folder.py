@@ -29,7 +29,7 @@ from broker_lite.pipeline.store import Found, Reading, Room, Store
 from broker_lite.pipeline.varints import Ints
 
 SPLIT_BYTES = 128 << 20
-"""As much of a file as Spark itself gives to a task. With 64 MiB a task's start and end are a twelfth of its work."""
+"""As much of a file as Spark itself gives to a task: each one costs its start and its end, whatever it reads."""
 HEAD_BYTES = 17
 """Offset, length, leader epoch, magic: what shows whether a batch may begin somewhere."""
 _FAR = 1 << 62
