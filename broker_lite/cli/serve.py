@@ -122,8 +122,10 @@ def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tu
 
 
 def _as_in_the_image(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Imported only for those who come from there and protect something: for all others a start costs nothing more."""
-    if not any(name.startswith("KAFKA_SSL_") or name == "KAFKA_OPTS" for name in environment):
+    """Imported only for those who come from there and ask for more than the simplest: all others pay nothing for it."""
+    advertised = environment.get("KAFKA_ADVERTISED_LISTENERS", "PLAINTEXT://")
+    simple = advertised.startswith("PLAINTEXT://") and "," not in advertised
+    if simple and not any(name.startswith("KAFKA_SSL_") or name == "KAFKA_OPTS" for name in environment):
         return environment
     from broker_lite.cli.image import as_in_the_image
 

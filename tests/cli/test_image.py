@@ -1,4 +1,4 @@
-"""The environments of the Apache image's examples with TLS and with SASL."""
+"""The environments of the Apache image's examples: TLS, SASL, and addresses that are only advertised."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_lite.cli.image import as_in_the_image
+from broker_lite.cli.image import OUR_LISTENERS, as_in_the_image
 from broker_lite.cli.serve import options_from, parser
 from broker_lite.config import security as keys
 from broker_lite.config.environment import key_name, variable_of
@@ -84,3 +84,36 @@ def test_a_jaas_file_is_not_looked_for_where_nobody_logs_in() -> None:
 @pytest.mark.parametrize("key", ["num.partitions", "listener.name.sasl_plaintext-host.plain.sasl.jaas.config"])
 def test_a_variable_spells_its_key(key: str) -> None:
     assert key_name(variable_of(key).removeprefix("KAFKA_")) == key
+
+
+@pytest.mark.parametrize("before", [{}, {"KAFKA_LISTENERS": OUR_LISTENERS}], ids=["alone", "in our image"])
+def test_listeners_that_are_only_advertised_are_opened_at_those_ports(before: dict[str, str]) -> None:
+    told = {
+        "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://broker:29092,PLAINTEXT_HOST://localhost:9092,V6://[::1]:9094",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "PLAINTEXT:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT,V6:PLAINTEXT",
+    }
+    options, _ = options_from(parser().parse_args([]), before | told)
+    assert [(one.name, one.host, one.port) for one in options.listeners] == [
+        ("PLAINTEXT", "", 29092),
+        ("PLAINTEXT_HOST", "", 9092),
+        ("V6", "", 9094),
+    ]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://localhost:29092"},
+        {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://a:1,HOST://b:2", "KAFKA_LISTENERS": "PLAINTEXT://:1,HOST://:3"},
+        {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://a:1,HOST://b:2", "BROKER_LITE_LISTENERS": "HOST://:3"},
+    ],
+)
+def test_who_says_where_to_listen_is_obeyed_and_one_plain_address_may_be_published_under_any_port(
+    told: dict[str, str],
+) -> None:
+    assert as_in_the_image(told) == told
+
+
+def test_what_our_image_says_of_listeners_is_known() -> None:
+    dockerfile = Path(__file__).parents[2] / "docker" / "Dockerfile"
+    assert f"KAFKA_LISTENERS={OUR_LISTENERS} " in dockerfile.read_text()
