@@ -8,6 +8,7 @@ says nothing here, and structlog takes a tenth of its time to import: so it come
 from __future__ import annotations
 
 import logging
+import select
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -55,14 +56,38 @@ class Logger:
 
 
 class _Forgiving:
-    """A stream that may fail. A log on a full disk, or one whose reader has left, costs the line and nothing else."""
+    """A stream that may fail. A log on a full disk, one whose reader has left, or a pipe that is full because nobody
+    reads it, costs the line and nothing else: whoever starts the broker from a test often forgets its stderr."""
+
+    PIECE = 1024
+    """Characters, at most a page of memory: where a pipe takes anything at all, it takes that without waiting."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
+        self.lost = 0
+        """Lines that were not written, or not whole."""
+        self._cut = False
 
     def write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # the latter: it is closed
-            self._out.write(text)
+        if self._cut:
+            text = f"\n{text}"
+        try:
+            for begin in range(0, len(text), self.PIECE):
+                if not self._takes_more():
+                    self.lost += 1
+                    return
+                self._out.write(text[begin : begin + self.PIECE])
+                self._out.flush()
+                self._cut = begin + self.PIECE < len(text)
+        except (OSError, ValueError):  # the latter: it is closed
+            self.lost += 1
+
+    def _takes_more(self) -> bool:
+        try:
+            descriptor = self._out.fileno()
+        except OSError:  # not of the system's files
+            return True
+        return bool(select.select([], [descriptor], [], 0)[1])
 
     def flush(self) -> None:
         with suppress(OSError, ValueError):
@@ -79,6 +104,8 @@ _levels: dict[str, int] = {ROOT: logging.INFO}
 """By logger name; one that is not here follows the root."""
 _wanted: list[_Wanted] = []
 """What `set_up` was told and structlog has not heard yet."""
+_streams: list[_Forgiving] = []
+"""Where events go now."""
 
 
 def get_logger(name: str) -> Logger:
@@ -118,7 +145,10 @@ def set_level(name: str, level: int | None) -> None:
 def _say(level: str, event: str, facts: dict[str, object]) -> None:
     """Where files have run out structlog cannot be imported; then the event is lost, as it is on a full disk."""
     with suppress(OSError):
-        getattr(_structlog(), level)(event, **facts)
+        logger = _structlog()
+        if lost := sum(stream.lost for stream in _streams):
+            facts = {**facts, "lines_lost": lost}
+        getattr(logger, level)(event, **facts)
 
 
 def _structlog() -> FilteringBoundLogger:
@@ -128,6 +158,7 @@ def _structlog() -> FilteringBoundLogger:
 
     if _wanted:
         form, out = _wanted.pop()
+        _streams[:] = [_Forgiving(out)]
         processors: list[Processor] = [
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -142,7 +173,7 @@ def _structlog() -> FilteringBoundLogger:
         structlog.configure(
             processors=processors,
             wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET),
-            logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _Forgiving(out))),
+            logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _streams[0])),
         )
     logger: FilteringBoundLogger = structlog.get_logger()
     return logger

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -65,6 +66,21 @@ def test_a_line_that_cannot_be_written_costs_nobody_anything() -> None:
     logs.set_up(stream=closed)
     closed.close()
     logs.get_logger("tests").info("broker.stopping")
+
+
+def test_a_pipe_that_nobody_reads_stops_nobody_and_what_it_did_not_take_is_counted() -> None:
+    reads, writes = os.pipe()
+    with open(reads, "rb", buffering=0) as reader, open(writes, "w") as out:
+        logs.set_up("json", stream=out)
+        log = logs.get_logger("tests")
+        for number in range(2000):
+            log.info("segment.rolled", base=number, why="x" * 3000 * (number % 2))
+        whole = reader.read(1 << 20).splitlines()
+        log.info("broker.stopping")
+        last = json.loads(reader.read(1 << 20).splitlines()[-1])
+    assert [json.loads(line)["base"] for line in whole[:-1]] == list(range(len(whole) - 1))
+    assert last["event"] == "broker.stopping"
+    assert last["lines_lost"] > 1900
 
 
 def test_an_event_is_lost_where_no_file_can_be_opened_and_the_next_one_is_told() -> None:
