@@ -132,6 +132,10 @@ class Broker:
             QUOTA: self.quotas.apply,
         }
         for change in self._journal.replay():
+            if change.kind not in keepers:
+                raise StartRefused(
+                    f"the journal speaks of {change.kind!r}, which this version does not know; a later one wrote it"
+                )
             keepers[change.kind](change)
         adopted = adopt(self.folder.path, self.folder.disk, self.topics, lambda name: self._internal(name)[1])
         if adopted:

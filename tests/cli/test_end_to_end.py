@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from broker_lite.broker.journal import Change, Journal
+from broker_lite.log.disk import RealDisk
 from tests.conftest import BrokerFactory
 from tests.support.broker import BrokerProcess
 
@@ -282,6 +284,21 @@ def test_a_folder_that_cannot_be_opened_is_one_line_and_exit_code_1(
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("broker-lite: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_folder_of_a_later_version_is_one_line_and_stays_as_it_is(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, RealDisk(), now_ms=1_700_000_000_000, sync=False)
+    journal.write([Change("aura", "x", {})], 1_700_000_000_000)
+    journal.close()
+    done = subprocess.run(
+        [sys.executable, "-m", "broker_lite", "serve", "--listen", "127.0.0.1:0", "--data", str(tmp_path)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "broker-lite: the journal speaks of 'aura', which this version does not know; a later one wrote it\n"
+    )
+    assert [*Journal.open(tmp_path, RealDisk(), now_ms=0, sync=False).replay()] == [Change("aura", "x", {})]
 
 
 def test_an_unknown_key_of_the_environment_is_warned_of_in_the_log(broker_process: BrokerFactory) -> None:
