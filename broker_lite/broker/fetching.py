@@ -3,6 +3,10 @@
 A fetch is answered at once when it has bytes enough, an error to tell, or no time to wait; otherwise it is parked under
 its partitions and read once more when an append makes it enough or its time is over.  What is read stays on disk as
 file slices until the socket takes it; slices of a first look that was not enough are given back.
+
+Enough is what Kafka takes for it: not the bytes that are sent but those that lie there, of each partition as many as
+it may give.  Kafka sends just these, with the last batch cut off; here an answer ends with a whole batch, so it is
+mostly smaller.  To wait would bring no more, nor would it for a reader in a segment that is no longer written to.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from broker_lite.errors import BrokerError, ErrorCode, UnknownTopicId
 from broker_lite.ids import NO_TOPIC_ID, Offset
 from broker_lite.log.layout import AbortedTxn
 from broker_lite.log.slice import FileSlice
+from broker_lite.partition.lookup import ahead
 from broker_lite.shapes import dataclass
 
 if TYPE_CHECKING:
@@ -65,7 +70,7 @@ class Fetch:
     def run(self) -> list[Fetched] | Awaitable[list[Fetched]]:
         """The answer, or something to wait for that gives it."""
         results, size, must_tell = self._read()
-        if must_tell or not self._wants or size >= self._appetite.min_bytes or self._appetite.max_wait_ms <= 0:
+        if must_tell or not self._wants or self._appetite.max_wait_ms <= 0 or self._is_enough(size):
             return results
         release(results)
         return self._wait_and_read()
@@ -90,15 +95,35 @@ class Fetch:
     def _has_some(self, want: Want) -> bool:
         """Is there something to tell of this partition? Cheap, because one byte is mostly all that is waited for."""
         try:
-            offsets = self._find(want).offsets
+            return self._visible_end(self._find(want)) > want.offset
         except BrokerError:
             return True
-        return (offsets.stable if self._appetite.committed else offsets.high) > want.offset
 
     def _has_enough_bytes(self) -> bool:
         results, size, must_tell = self._read()
         release(results)
-        return must_tell or size >= self._appetite.min_bytes
+        return must_tell or self._is_enough(size)
+
+    def _is_enough(self, size: int) -> bool:
+        """Is it, if `size` bytes would be sent?"""
+        if size >= self._appetite.min_bytes:
+            return True
+        if self._appetite.min_bytes <= 1:
+            return False
+        lie_there = 0
+        for want in self._wants:
+            try:
+                partition = self._find(want)
+                found = ahead(partition.log, Offset(want.offset), self._visible_end(partition))
+            except (BrokerError, OSError):
+                return True  # reading tells what is wrong
+            if found is None:
+                return True
+            lie_there += min(found, want.max_bytes)
+        return lie_there >= self._appetite.min_bytes
+
+    def _visible_end(self, partition: Partition) -> Offset:
+        return partition.offsets.stable if self._appetite.committed else partition.offsets.high
 
     def _read(self) -> tuple[list[Fetched], int, bool]:
         """All partitions in plan order; how many bytes that is; whether something must be told without waiting."""

@@ -125,17 +125,24 @@ async def test_a_waiting_fetch_hears_of_its_topics_deletion(talk: Talk) -> None:
     assert only(got[0]).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def ask_for(*partitions: tuple[int, int], limit: int = 1 << 20, min_bytes: int = 1, wait_ms: int = 0) -> FetchRequest:
+def ask_for(
+    *partitions: tuple[int, int],
+    limit: int = 1 << 20,
+    of_each: int | None = None,
+    min_bytes: int = 1,
+    wait_ms: int = 0,
+    committed: bool = False,
+) -> FetchRequest:
     return FetchRequest(
         max_wait_ms=wait_ms,
         min_bytes=min_bytes,
         max_bytes=limit,
-        isolation_level=0,
+        isolation_level=int(committed),
         topics=[
             FetchTopic(
                 topic="t",
                 partitions=[
-                    FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=limit)
+                    FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=of_each or limit)
                     for index, offset in partitions
                 ],
             )
@@ -163,6 +170,63 @@ async def test_many_bytes_are_waited_for(talk: Talk) -> None:
         assert not got
         await talk.produce("t", b"x" * 1000)
     assert offsets(only(got[0])) == [0, 1]
+
+
+PATIENCE = 10_000
+"""In milliseconds of a clock that stands still: who waits for that has waited for nothing."""
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ask_for((0, 0), limit=2500, min_bytes=2500, wait_ms=PATIENCE),
+        ask_for((0, 0), of_each=2500, min_bytes=2500, wait_ms=PATIENCE),
+        ask_for((0, 0), of_each=2500, min_bytes=2500, wait_ms=PATIENCE, committed=True),
+        ask_for((0, 0), (1, 0), of_each=2500, min_bytes=5000, wait_ms=PATIENCE),
+        ask_for((0, 2), (1, 0), limit=3500, min_bytes=3500, wait_ms=PATIENCE),
+    ],
+    ids=["of all", "of a partition", "of what is committed", "of two partitions", "with a partition left out"],
+)
+async def test_a_fetch_is_enough_when_its_limit_is_reached_within_a_batch(talk: Talk, request_: FetchRequest) -> None:
+    """Kafka fills it with a part of that batch, we leave it out; nobody waits for bytes that could not be sent."""
+    for partition in (0, 1):
+        for _ in range(5):
+            await talk.produce("t", b"x" * 1000, partition=partition)
+    with anyio.fail_after(5):
+        response = await talk.ask(request_, 11, FetchResponse)
+    assert offsets(only(response)) in ([0, 1], [2, 3, 4])
+
+
+async def test_what_no_limit_lets_through_is_waited_for(talk: Talk) -> None:
+    """Less than asked for, however much there is: as in Kafka."""
+    got: list[FetchResponse] = []
+
+    async def wait() -> None:
+        request = ask_for((0, 0), (1, 0), of_each=2500, min_bytes=5000, wait_ms=PATIENCE)
+        got.append(await talk.ask(request, 11, FetchResponse))
+
+    for _ in range(9):
+        await talk.produce("t", b"x" * 1000)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        for _ in range(2):
+            await talk.produce("t", b"x" * 1000, partition=1)
+        await anyio.wait_all_tasks_blocked()
+        assert not got
+        await talk.produce("t", b"x" * 1000, partition=1)
+    assert [offsets(data) for data in got[0].responses[0].partitions] == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("committed", [False, True])
+async def test_the_rest_of_a_sealed_segment_is_enough(talk: Talk, committed: bool) -> None:
+    """However little it is, it will not become more."""
+    talk.broker.topics.create("rolling", 1, {"segment.bytes": "2500"})
+    for _ in range(5):
+        await talk.produce("rolling", b"x" * 1000)
+    request = ask_for((0, 1), min_bytes=5000, wait_ms=PATIENCE, committed=committed)
+    request.topics[0].topic = "rolling"
+    with anyio.fail_after(5):
+        assert offsets(only(await talk.ask(request, 11, FetchResponse))) == [1]
 
 
 async def test_a_reader_with_another_leader_epoch_is_fenced(talk: Talk) -> None:
