@@ -92,9 +92,15 @@ def run(args: argparse.Namespace) -> int:
 def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[StartOptions, list[Note]]:
     """What the command line, the environment and the file say together. StartRefused if they cannot be meant."""
     flags: dict[str, str] = dict(args.set)
-    protocol = _secured(args, flags)
-    if args.listen or protocol != "PLAINTEXT":
-        flags[keys.LISTENERS.name] = ",".join(named(args.listen or ["127.0.0.1:9092"], protocol))
+    file, environment, protocol = _file(args.config), _as_in_the_image(environment), "PLAINTEXT"
+    if args.sasl_user or args.tls is not None:
+        from broker_lite.cli import guarding
+
+        protocol = guarding.protocol_of(args, flags)
+        if not args.listen:
+            flags |= guarding.listeners_of(resolve(file, environment, flags)[0], protocol)
+    if args.listen:
+        flags[keys.LISTENERS.name] = ",".join(named(args.listen, protocol))
     if args.advertise:
         flags[keys.ADVERTISED_LISTENERS.name] = ",".join(named(args.advertise, protocol))
     given = {
@@ -108,7 +114,7 @@ def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tu
     flags |= {key.name: text for key, text in given.items() if text is not None}
     if args.strict:
         flags[security.REFUSE_OPEN.name] = "true"
-    settings, notes = resolve(_file(args.config), _as_in_the_image(environment), flags)
+    settings, notes = resolve(file, environment, flags)
     topics = [parse_topic(text) for text in args.topic]
     for topic in topics:
         if sum(other.name == topic.name for other in topics) > 1:
@@ -130,24 +136,6 @@ def _as_in_the_image(environment: Mapping[str, str]) -> Mapping[str, str]:
     from broker_lite.cli.image import as_in_the_image
 
     return as_in_the_image(environment)
-
-
-def _secured(args: argparse.Namespace, flags: dict[str, str]) -> str:
-    """What --sasl-user and --tls say in keys; the protocol of listeners that have no name of their own."""
-    if args.sasl_user:
-        security.users_from(",".join(args.sasl_user))
-        flags[security.SASL_USERS.name] = ",".join(args.sasl_user)
-    if args.tls is not None:
-        flags.setdefault(security.SSL_KEYSTORE_LOCATION.name, str(args.tls / "server.pem"))
-        flags.setdefault(security.SSL_TRUSTSTORE_LOCATION.name, str(args.tls / "ca.pem"))
-    match bool(args.sasl_user), args.tls is not None:
-        case True, True:
-            return "SASL_SSL"
-        case True, False:
-            return "SASL_PLAINTEXT"
-        case False, True:
-            return "SSL"
-    return "PLAINTEXT"
 
 
 def _file(path: Path | None) -> dict[str, str]:

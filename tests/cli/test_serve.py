@@ -46,6 +46,26 @@ def test_a_flag_wins_over_the_environment_and_the_environment_over_the_file(tmp_
     assert made.data == Path("/from/file")
 
 
+def test_who_protects_the_broker_means_the_plain_listener_that_there_is(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("listeners=PLAINTEXT://:9095\n")
+    image = {"KAFKA_LISTENERS": "PLAINTEXT://0.0.0.0:9092", "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://localhost:9092"}
+    user = ("--sasl-user", "alice:secret")
+    assert options(*user).listeners == [Listener("SASL_PLAINTEXT", "127.0.0.1", 9092, "SASL_PLAINTEXT")]
+    assert options(*user, "--config", str(file)).listeners == [Listener("SASL_PLAINTEXT", "", 9095, "SASL_PLAINTEXT")]
+    made = options(*user, "--tls", str(tmp_path), **image)
+    assert made.listeners == [Listener("SASL_SSL", "0.0.0.0", 9092, "SASL_SSL")]
+    assert made.advertised == {"SASL_SSL": Listener("SASL_SSL", "localhost", 9092)}
+
+
+def test_listeners_with_names_stay_as_they_are_when_users_are_added() -> None:
+    two = "listeners=SASL_PLAINTEXT://:9093,PLAINTEXT://127.0.0.1:9094"
+    made = options("--sasl-user", "alice:secret", "--set", two)
+    assert [(one.name, one.port) for one in made.listeners] == [("SASL_PLAINTEXT", 9093), ("PLAINTEXT", 9094)]
+    with pytest.raises(StartRefused, match="SASL_SSL is asked for, but no listener speaks SSL: there are SASL_PLAINT"):
+        options("--sasl-user", "alice:secret", "--tls", "certs", "--set", two)
+
+
 def test_the_environment_of_the_apache_image_makes_a_start() -> None:
     environment = {
         "KAFKA_NODE_ID": "1",
