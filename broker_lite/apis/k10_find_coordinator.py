@@ -23,6 +23,8 @@ from broker_lite.wire.messages.k10_find_coordinator import (
 GROUP = 0
 TRANSACTION = 1
 _FIRST_WITH_MANY = 4
+_NO_ERROR = "NONE"
+"""What Kafka says of a single key whose coordinator it found. Of many it says nothing."""
 
 
 @serves(FindCoordinatorRequest, versions="0-6")
@@ -31,10 +33,10 @@ def find_coordinator(ctx: Context, req: FindCoordinatorRequest) -> FindCoordinat
     if req.key_type not in (GROUP, TRANSACTION):
         return _refuse(ctx, req, InvalidRequest(f"there is no coordinator for keys of type {req.key_type}"))
     if ctx.version < _FIRST_WITH_MANY:
-        return FindCoordinatorResponse(node_id=node.id, host=node.host, port=node.port, error_message=None)
+        return FindCoordinatorResponse(node_id=node.id, host=node.host, port=node.port, error_message=_NO_ERROR)
     return FindCoordinatorResponse(
         coordinators=[
-            Coordinator(key=key, node_id=node.id, host=node.host, port=node.port, error_message=None)
+            Coordinator(key=key, node_id=node.id, host=node.host, port=node.port, error_message="")
             for key in req.coordinator_keys
         ]
     )

@@ -29,7 +29,7 @@ def describe_acls(ctx: Context, req: DescribeAclsRequest) -> DescribeAclsRespons
         if ctx.version > 0 or one.pattern is Pattern.LITERAL:
             by_resource.setdefault((one.resource, one.name, one.pattern), []).append(one)
     return DescribeAclsResponse(
-        error_message=None,
+        error_message="",
         resources=[
             DescribeAclsResource(
                 resource_type=resource,

@@ -23,7 +23,7 @@ def create_acls(ctx: Context, req: CreateAclsRequest) -> CreateAclsResponse:
     bindings: list[Binding] = []
     results: list[AclCreationResult] = []
     for asked in req.creations:
-        result = AclCreationResult(error_message=None)
+        result = AclCreationResult(error_message="")
         try:
             bindings.append(binding_of(asked))
         except BrokerError as error:
