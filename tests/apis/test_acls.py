@@ -13,6 +13,7 @@ from broker_lite.wire.messages.k29_describe_acls import DescribeAclsRequest, Des
 from broker_lite.wire.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from broker_lite.wire.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from tests.security.test_permissions import AUTHORIZER
+from tests.support.acls import every
 from tests.support.talk import Talk, talking
 
 SETTINGS = {"authorizer.class.name": AUTHORIZER, "super.users": "User:root"}
@@ -48,31 +49,14 @@ async def test_what_was_made_comes_with_an_empty_text_and_what_was_not_with_a_re
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 async def test_a_list_comes_with_an_empty_text(talk: Talk, version: int) -> None:
-    request = DescribeAclsRequest(
-        resource_type_filter=Resource.ANY,
-        resource_name_filter=None,
-        pattern_type_filter=Pattern.ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=Operation.ANY,
-        permission_type=Permission.ANY,
-    )
-    answer = await talk.ask(request, version, DescribeAclsResponse)
+    answer = await talk.ask(every(DescribeAclsRequest), version, DescribeAclsResponse)
     assert (answer.error_code, answer.error_message) == (0, "")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 async def test_what_was_withdrawn_comes_without_a_text(talk: Talk, version: int) -> None:
     await talk.ask(CreateAclsRequest(creations=[may_read("User:alice")]), version, CreateAclsResponse)
-    every = DeleteAclsFilter(
-        resource_type_filter=Resource.ANY,
-        resource_name_filter=None,
-        pattern_type_filter=Pattern.ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=Operation.ANY,
-        permission_type=Permission.ANY,
-    )
-    (answer,) = (await talk.ask(DeleteAclsRequest(filters=[every]), version, DeleteAclsResponse)).filter_results
+    request = DeleteAclsRequest(filters=[every(DeleteAclsFilter)])
+    (answer,) = (await talk.ask(request, version, DeleteAclsResponse)).filter_results
     assert (answer.error_code, answer.error_message) == (0, None)
     assert [(one.error_code, one.error_message) for one in answer.matching_acls] == [(0, None)]

@@ -19,6 +19,7 @@ from broker_lite.wire.messages.k00_produce import (
 from broker_lite.wire.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from broker_lite.wire.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from tests.security.test_visible import SETTINGS, TOPICS, allow
+from tests.support.acls import every
 from tests.support.talk import Talk, talking
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -92,16 +93,7 @@ async def test_a_change_over_the_wire_holds_at_once_too(talk: Talk) -> None:
     made = await root.ask(CreateAclsRequest(creations=[rule]), 3, CreateAclsResponse)
     assert made.results[0].error_code == 0
     assert await write(talk, BY_NAME, "mine") == [0]
-    every = DeleteAclsFilter(
-        resource_type_filter=Resource.ANY,
-        resource_name_filter=None,
-        pattern_type_filter=Pattern.ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=Operation.ANY,
-        permission_type=Permission.ANY,
-    )
-    gone = await root.ask(DeleteAclsRequest(filters=[every]), 3, DeleteAclsResponse)
+    gone = await root.ask(DeleteAclsRequest(filters=[every(DeleteAclsFilter)]), 3, DeleteAclsResponse)
     assert len(gone.filter_results[0].matching_acls) == 1
     assert await write(talk, BY_NAME, "mine") == [DENIED]
 
