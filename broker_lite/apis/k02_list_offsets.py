@@ -140,7 +140,7 @@ def _find(partition: Partition, timestamp: int, committed: bool, opened: Opened)
     """Offset, timestamp, leader epoch."""
     offsets = partition.offsets
     if timestamp == LATEST:
-        return (offsets.stable if committed else offsets.high), -1, partition.leader_epoch
+        return offsets.visible(committed=committed), -1, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return offsets.start, -1, partition.epoch_at(offsets.start)
     if timestamp in (LATEST_REMOTE, EARLIEST_PENDING_UPLOAD):

@@ -19,7 +19,6 @@ from broker_lite.errors import BrokerError, ErrorCode, UnknownTopicId
 from broker_lite.ids import NO_TOPIC_ID, Offset
 from broker_lite.log.layout import AbortedTxn
 from broker_lite.log.slice import FileSlice
-from broker_lite.partition.lookup import ahead
 from broker_lite.shapes import dataclass
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class Fetch:
     def _has_some(self, want: Want) -> bool:
         """Is there something to tell of this partition? Cheap, because one byte is mostly all that is waited for."""
         try:
-            return self._visible_end(self._find(want)) > want.offset
+            return self._find(want).offsets.visible(committed=self._appetite.committed) > want.offset
         except BrokerError:
             return True
 
@@ -113,17 +112,13 @@ class Fetch:
         lie_there = 0
         for want in self._wants:
             try:
-                partition = self._find(want)
-                found = ahead(partition.log, Offset(want.offset), self._visible_end(partition))
+                found = self._find(want).ahead(Offset(want.offset), committed=self._appetite.committed)
             except (BrokerError, OSError):
                 return True  # reading tells what is wrong
             if found is None:
                 return True
             lie_there += min(found, want.max_bytes)
         return lie_there >= self._appetite.min_bytes
-
-    def _visible_end(self, partition: Partition) -> Offset:
-        return partition.offsets.stable if self._appetite.committed else partition.offsets.high
 
     def _read(self) -> tuple[list[Fetched], int, bool]:
         """All partitions in plan order; how many bytes that is; whether something must be told without waiting."""

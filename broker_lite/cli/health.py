@@ -63,9 +63,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _knock(address: str, within: float) -> int:
     """Nobody told how to log in, but a broker opens its listeners when it is ready, and not before."""
-    host, _, port = address.rpartition(":")
+    from broker_lite.client.views import parse_bootstrap
+
     try:
-        socket.create_connection((host.strip("[]"), int(port)), within).close()
+        socket.create_connection(parse_bootstrap(address)[0], within).close()
     except OSError as error:
         print(f"broker-lite: cannot connect to {address}: {error.strerror or error}", file=sys.stderr)
         return 1

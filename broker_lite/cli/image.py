@@ -46,7 +46,7 @@ def as_in_the_image(environment: Mapping[str, str], secrets: Path = SECRETS) -> 
     for variable, means in _PASSWORDS.items():
         if (name := environment.get(variable)) and means not in seen:
             seen[means] = _read(secrets / name, variable).rstrip("\n")
-    if advertises_alone(environment):
+    if _advertises_alone(environment):
         seen["KAFKA_LISTENERS"] = _HOST.sub("://", environment["KAFKA_ADVERTISED_LISTENERS"])
     listeners = environment.get("BROKER_LITE_LISTENERS") or seen.get("KAFKA_LISTENERS", "")
     logins = _LOGINS.search(environment.get("KAFKA_OPTS", ""))
@@ -59,7 +59,7 @@ def as_in_the_image(environment: Mapping[str, str], secrets: Path = SECRETS) -> 
     return seen
 
 
-def advertises_alone(environment: Mapping[str, str]) -> bool:
+def _advertises_alone(environment: Mapping[str, str]) -> bool:
     """Whether listeners are advertised of which nobody says where they listen."""
     named = _NAMES.findall(environment.get("KAFKA_ADVERTISED_LISTENERS", ""))
     told = environment.get("BROKER_LITE_LISTENERS") or environment.get("KAFKA_LISTENERS", OUR_LISTENERS)

@@ -75,6 +75,16 @@ class Finder:
             self._stops[base] = (segment, boundary)
         return boundary
 
+    def ahead(self, offset: int, end: int) -> int | None:
+        """How many bytes there are from the batch of `offset` to `end`; None if they go on in a later segment."""
+        found = self.find(offset, end)
+        if found is None:
+            return 0
+        segment, position = found
+        if end < segment.next_offset:
+            return max(0, segment.find_base(end) - position)
+        return segment.size - position if segment is self._segments[-1] else None
+
     def end_of(self, records: FileSlice, offset: int) -> int:
         """Where the batch begins that follows a slice. The index tells, so a slice of any length costs the same."""
         for segment in self._segments[self.segment_of(offset) :]:

@@ -236,6 +236,10 @@ class Log:
         """The offset that follows a slice which `read` gave for `offset`."""
         return self._finder.end_of(records, offset)
 
+    def ahead(self, offset: Offset, end: Offset) -> int | None:
+        """How many bytes there are from the batch of `offset` to `end`; None if they go on in a later segment."""
+        return self._finder.ahead(offset, end)
+
     def _known(self, offset: int) -> int | None:
         """Where in the active segment the batch begins that was appended at `offset` a moment ago."""
         return position_of(offset - self._active.base, self._recent)

@@ -1,4 +1,4 @@
-"""Finding records by time, the aborted transactions of a stretch of log, and how much is ahead of a reader.
+"""Finding records by time, and the aborted transactions of a stretch of log.
 
 A batch knows its highest timestamp, so batches that are too old are passed over unopened; the first that is not is
 inflated to find the record.  A block that cannot be inflated was stored unseen, as it came: then the batch's first
@@ -10,7 +10,6 @@ may not wait that long looks with `Opened`: it opens what is small, and raises `
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -133,18 +132,3 @@ def aborted_in(log: Log, records: FileSlice, offset: Offset, limit: Offset) -> l
     Exactly those: Kafka lists more, up to the next index entry, which readers have to put up with.
     """
     return log.aborted.overlapping(offset, min(log.end_of(records, offset), limit))
-
-
-def ahead(log: Log, offset: Offset, end: Offset) -> int | None:
-    """How many bytes there are from the batch of `offset` to `end`; None if they go on in a later segment."""
-    if offset >= end:
-        return 0
-    segments = log.segments
-    for segment in segments[max(0, bisect_right(segments, offset, key=lambda one: Offset(one.base)) - 1) :]:
-        first = segment.find(offset)
-        if first is None:
-            continue  # compaction left nothing behind `offset` here
-        if end < segment.next_offset:
-            return max(0, segment.find_base(end) - first.position)
-        return segment.size - first.position if segment is segments[-1] else None
-    return 0

@@ -33,5 +33,9 @@ class Offsets:
         self.high = high
         self.end = end
 
+    def visible(self, *, committed: bool) -> Offset:
+        """Where a reader's view ends."""
+        return self.stable if committed else self.high
+
     def __repr__(self) -> str:
         return f"<start {self.start} stable {self.stable} high {self.high} end {self.end}>"

@@ -256,7 +256,7 @@ class Partition:
         offsets = self.offsets
         if not offsets.start <= offset <= offsets.end:
             raise OffsetOutOfRange(f"offset {offset} is not in [{offsets.start}, {offsets.end}] of {self.tp}")
-        limit = offsets.stable if committed else offsets.high
+        limit = offsets.visible(committed=committed)
         records: FileSlice | None = None
         if offset < limit or offset == offsets.end:
             records = self.log.read(offset, max_bytes=max_bytes, end=limit, at_least_one=at_least_one)
@@ -264,6 +264,10 @@ class Partition:
         if committed:
             aborted = [] if records is None else lookup.aborted_in(self.log, records, offset, limit)
         return Read(records, offsets.high, offsets.stable, offsets.start, aborted)
+
+    def ahead(self, offset: Offset, *, committed: bool) -> int | None:
+        """How many bytes a reader at `offset` may still see; None if they go on in a later segment."""
+        return self.log.ahead(offset, self.offsets.visible(committed=committed))
 
     @property
     def old_until(self) -> Offset:
@@ -274,12 +278,11 @@ class Partition:
 
     def offset_by_time(self, timestamp: int, *, committed: bool, opening: Open = first_in) -> Found | None:
         """The first record that is not older, its time and its epoch; None if readers cannot see one."""
-        limit = self.offsets.stable if committed else self.offsets.high
-        return lookup.by_time(self.log, timestamp, limit, opening)
+        return lookup.by_time(self.log, timestamp, self.offsets.visible(committed=committed), opening)
 
     def max_timestamp_offset(self, *, committed: bool = False, opening: Open = first_in) -> Found | None:
         """The first record with the highest timestamp of all."""
-        return lookup.by_max_time(self.log, self.offsets.stable if committed else self.offsets.high, opening)
+        return lookup.by_max_time(self.log, self.offsets.visible(committed=committed), opening)
 
     def segment_starts(self) -> list[tuple[Offset, int]]:
         """First offset and highest timestamp of each segment, oldest first."""
