@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,8 @@ _QUIET = {
     "spark.buffer.size": str(256 << 10),  # rows go from Python to Java in larger pieces than 64 KiB
     "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile=file:{_LOGGING} {_TRUSTING}",
 }
+_ON_ONE_MACHINE = {"spark.python.unix.domain.socket.enabled": "true"}
+"""Rows go from Python to Java without TCP in between, which is a seventh of the time that large ones take."""
 
 
 class CannotRun(PipelineError):
@@ -108,6 +111,7 @@ def session(
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings = dict(_QUIET)
         if cores := cores_of(master):
+            settings |= _ON_ONE_MACHINE
             settings["spark.sql.shuffle.partitions"] = str(cores)  # 200 tasks for each window's count, otherwise
         if not master.startswith("local"):
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
@@ -125,9 +129,23 @@ def session(
         raise CannotRun(f"Spark does not start: {first_line(error)}") from None
     except spark_errors() as error:
         raise CannotRun(f"Spark does not start: {first_line(error)}") from None
+    if not is_submitted():
+        _look_for_no_other_sources(spark)
     register(spark)
     check_workers(spark)
     return spark
+
+
+def _look_for_no_other_sources(spark: SparkSession) -> None:
+    """Before the first data source is registered, Spark starts two processes to look for packages that bring some of
+    their own: a second of each job, and over a Unix socket processes that nobody can teach to end quietly (worker.py).
+    """
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    with suppress(*spark_errors(), TypeError):  # another Spark may have it elsewhere; then it looks
+        known = getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$")
+        none = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
+        getattr(getattr(known, "MODULE$"), "dataSourceBuilders_$eq")(jvm.scala.Some(none))
 
 
 def cores_of(master: str) -> int | None:

@@ -35,7 +35,7 @@ from broker_lite.pipeline.microbatches import StreamReader
 from broker_lite.pipeline.options import Asked, WriteAsked, read_options, write_options
 from broker_lite.pipeline.rows import COLUMNS, CORRUPT, Part, rows
 from broker_lite.pipeline.slices import Slice
-from broker_lite.pipeline.worker import settle
+from broker_lite.pipeline.worker import end_quietly, settle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +52,8 @@ _FIELDS = {
 }
 _HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 _SPARK_TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.int32(): "INT", pa.bool_(): "BOOLEAN"}
+
+end_quietly()  # whatever Spark asks a data source for, it asks in a process that imports this first
 
 
 def register(spark: SparkSession) -> None:
