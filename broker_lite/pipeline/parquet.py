@@ -26,6 +26,9 @@ _LAYOUT = {
     "write_statistics": [name for name in SCHEMA.names if name not in _LONG],
 }
 """A fifth less of bytes and of time than with dictionaries and statistics of all columns, on values that repeat."""
+ROW_GROUP_BYTES = 32 << 20
+"""Each group of rows has dictionaries of its own.  With groups as small as what is decoded at a time, files of values
+that repeat are twice as large and take 6 % longer; with larger ones a worker holds more, for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ def write_file(task: Task) -> Written:
 
 
 def _write_half(store: Store, half: str, task: Task) -> Written:
-    records = left_out = 0
+    records = left_out = held = 0
+    group: list[pa.RecordBatch] = []
     with store.create(half) as out:
         with pq.ParquetWriter(out, SCHEMA, compression=task.codec, **_LAYOUT) as parquet:
             for rows in task.slice.rows():
@@ -68,7 +72,13 @@ def _write_half(store: Store, half: str, task: Task) -> Written:
                     continue
                 topic = pa.repeat(task.slice.topic, len(rows)).cast(pa.string())
                 partition = pa.array(np.full(len(rows), task.slice.partition, dtype=np.int32))
-                parquet.write_batch(pa.RecordBatch.from_arrays([topic, partition, *rows.columns], schema=SCHEMA))
+                group.append(pa.RecordBatch.from_arrays([topic, partition, *rows.columns], schema=SCHEMA))
                 records += len(rows)
+                held += rows.nbytes
+                if held >= ROW_GROUP_BYTES:
+                    parquet.write_table(pa.Table.from_batches(group))
+                    group, held = [], 0
+            if group:
+                parquet.write_table(pa.Table.from_batches(group))
         size = int(out.tell())
     return Written(records, size, left_out)
