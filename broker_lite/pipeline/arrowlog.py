@@ -196,12 +196,16 @@ def _bytes_at(buffer: pa.Buffer, at: Ints, length: Ints) -> pa.Array:
     """The byte strings at these places: offsets laid over the buffer, gaps and all, and the gaps not taken."""
     if not len(at):
         return pa.array([], pa.binary())
-    places = np.empty(2 * len(at), dtype=np.int32)
-    places[0::2] = at
+    places = np.empty(2 * len(at) + 1, dtype=np.int32)
+    places[:-1:2] = at
     places[1::2] = at + np.maximum(length, 0)
+    # Arrow reserves by the mean of all, and half of them are gaps: one more, as long as the rest and never looked into,
+    # sets it right, where the buffer has the room.  Otherwise it copies again what it has taken so far.
+    first, last = int(places[0]), int(places[-2])
+    places[-1] = min(2 * last - first, buffer.size)
     whole = pa.BinaryArray.from_buffers(pa.binary(), len(places) - 1, [None, pa.py_buffer(places), buffer])
     null = length < 0
-    chosen = pa.array(np.arange(0, len(places), 2, dtype=np.int32), mask=null if null.any() else None)
+    chosen = pa.array(np.arange(0, len(places) - 1, 2, dtype=np.int32), mask=null if null.any() else None)
     return pc.take(whole, chosen, boundscheck=False)
 
 

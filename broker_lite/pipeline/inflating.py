@@ -135,7 +135,7 @@ def side_by_side(payloads: Iterable[bytes | memoryview]) -> Iterator[tuple[int, 
             yield 1, padded(payload), np.array([size], dtype=np.int64)
             continue
         if not ends:  # whoever else reads in this thread had the room in between
-            room = _enough(GROUP_BYTES + PADDING)
+            room = _enough(2 * GROUP_BYTES + PADDING)
             view = room.data
         end = held + size
         view[held:end] = payload
@@ -153,4 +153,4 @@ def _enough(size: int) -> Bytes:
 
 def _group(room: Bytes, held: int, ends: list[int]) -> tuple[int, Bytes, Ints]:
     room[held : held + PADDING] = 0
-    return len(ends), room[: held + PADDING], np.array(ends, dtype=np.int64)
+    return len(ends), room[: 2 * held + PADDING], np.array(ends, dtype=np.int64)
