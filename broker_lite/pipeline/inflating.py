@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from struct import Struct
 from threading import local
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,10 @@ _ZSTD_ROOM = 128 << 10
 _TOLD_NOTHING = -1
 _RLE = 1
 _HAS_CHECKSUM = 4
+"""In the flags of a frame; the checksum has just as many bytes."""
+_ONE_BLOCK = Struct("<4xBxHB")
+"""The flags of a frame that tells nothing else of itself, and of its first block what it is and how long."""
+_LAST_COMPRESSED = 1 | 2 << 1
 
 
 @cache
@@ -79,13 +84,21 @@ def _of_zstd(max_bytes: int) -> Inflater:
     most = min(max_bytes, _SMALL)
     common = min(_ZSTD_ROOM, most)
     short = common // _ZSTD_GROWTH
+    one_block = _ONE_BLOCK.unpack_from
 
     def of(data: memoryview) -> bytes:
+        length = len(data)
         try:
-            room = size_told(data)
             # The library looks behind the frame only where the frame told its size.
-            if room == _TOLD_NOTHING and _frame_end(data, head_size(data)) == len(data):
-                room = common if len(data) <= short else min(most, _ZSTD_GROWTH * len(data))
+            if length >= _ONE_BLOCK.size:
+                flags, low, high = one_block(data)
+                # As clients write it: nothing told but a checksum perhaps, and one compressed block that is the last.
+                simple = flags & ~_HAS_CHECKSUM == 0 and low & 7 == _LAST_COMPRESSED
+                if simple and _ONE_BLOCK.size + (low >> 3 | high << 13) + flags == length:
+                    return whole(data, max_output_size=common if length <= short else min(most, _ZSTD_GROWTH * length))
+            room = size_told(data)
+            if room == _TOLD_NOTHING and _frame_end(data, head_size(data)) == length:
+                room = common if length <= short else min(most, _ZSTD_GROWTH * length)
             if 0 < room <= most:
                 return whole(data, max_output_size=room, allow_extra_data=False)
         except wrong:

@@ -153,17 +153,18 @@ def _in_lockstep(lanes: Lanes, order: Ints, cursor: Ints, first: Ints, begin: In
     actives = np.searchsorted(-counts, -np.arange(last), side="left").tolist()
     for step, active in enumerate(actives):
         at = cursor[:active]
-        low, high = data[at], data[at + 1]
-        long = low >= 0x80
-        if (long & (high >= 0x80)).any():
+        after = at + 1
+        low, high = data[at], data[after]
+        if (low & high >= 0x80).any():
             try:
                 length, after = varints.read(data, at)
             except varints.Endless as error:
                 raise Wrong(int(order[error.index]), f"the length of record {step} is {error}") from None
         else:
+            long = low >= 0x80
             length = ((low & 0x7F) + (high.astype(np.int64) << 7) * long) >> 1
             length[low & 1 != 0] = -1
-            after = at + 1 + long
+            after += long
         stop = after + length
         wrong = (length < SMALLEST_RECORD - 1) | (stop > end[:active])
         if wrong.any():
