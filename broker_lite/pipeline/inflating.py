@@ -28,6 +28,10 @@ GROUP_BYTES = 8 << 20
 """Large enough that the steps of records.py are worth their while, small enough to stay in a cache."""
 _SMALL = 8 << 20
 _LZ4_GROWTH = 255
+_LZ4_OF_CLIENTS = bytes.fromhex("04224d18604082")
+"""A frame of independent blocks of at most 64 KiB and without checksums, which is what Java and librdkafka write."""
+_LZ4_BLOCK = 64 << 10
+_LZ4_HEAD, _LZ4_END, _LZ4_ENDED = Struct("<7sI"), Struct("<I"), (0,)
 _ZSTD_GROWTH = 16
 _ZSTD_ROOM = 128 << 10
 _TOLD_NOTHING = -1
@@ -60,16 +64,28 @@ def inflater(codec: int, max_bytes: int) -> Inflater:
 
 
 def _of_lz4(max_bytes: int) -> Inflater:
+    import lz4.block
     import lz4.frame
 
     whole: Inflater = lz4.frame.decompress
+    block: Callable[[memoryview, int], bytes] = lz4.block.decompress
     longest = min(max_bytes, _SMALL) // _LZ4_GROWTH
+    wrong = (lz4.block.LZ4BlockError, RuntimeError, EOFError, ValueError)
+    head, end = _LZ4_HEAD.unpack_from, _LZ4_END.unpack_from
+    least, at = (_LZ4_HEAD.size + _LZ4_END.size if max_bytes >= _LZ4_BLOCK else longest + 1), _LZ4_HEAD.size
 
     def of(data: memoryview) -> bytes:
-        if len(data) <= longest:
+        length = len(data)
+        if length <= longest:
             try:
+                if length >= least:
+                    # As clients write it: one compressed block, and the mark of the end behind it.
+                    kind, size = head(data)
+                    stop = at + size
+                    if kind == _LZ4_OF_CLIENTS and stop + _LZ4_END.size == length and end(data, stop) == _LZ4_ENDED:
+                        return block(data[at:stop], _LZ4_BLOCK)
                 return whole(data)
-            except (RuntimeError, EOFError, ValueError):
+            except wrong:
                 pass  # the careful way knows the words for what is wrong
         return inflate(Codec.LZ4, data, max_bytes)
 

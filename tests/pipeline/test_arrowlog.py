@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
@@ -251,28 +252,41 @@ def streamed(data: bytes) -> bytes:
     return stream.compress(data) + stream.flush()
 
 
-def zstd_batch(payload: bytes, *, records: int) -> bytes:
+def framed(data: bytes) -> bytes:
+    """An LZ4 frame as librdkafka and the Java client write it."""
+    import lz4.frame
+
+    return bytes(lz4.frame.compress(data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False))
+
+
+def batch_of(payload: bytes, codec: Codec, *, records: int) -> bytes:
     """A batch of so many records whose payload is what is given."""
-    whole = bytearray(build_batch([NewRecord(None, b"x")] * records, timestamp=NOW, codec=Codec.ZSTD))
+    whole = bytearray(build_batch([NewRecord(None, b"x")] * records, timestamp=NOW, codec=codec))
     made = whole[:61] + payload
     made[8:12] = (len(made) - 12).to_bytes(4, "big")
     return bytes(sealed(made))
 
 
-@pytest.mark.parametrize("value", [b"short", b"\0" * 3_000_000, bytes(range(256)) * 4000], ids=["short", "zeros", "1M"])
-def test_a_frame_that_does_not_tell_its_size_is_read_whole_however_much_it_grows(value: bytes) -> None:
+VALUES = {"short": b"short", "text": b"twenty records like this " * 40, "zeros": bytes(3_000_000)}
+VALUES["1M"] = bytes(range(256)) * 4000
+
+
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
+@pytest.mark.parametrize(("codec", "compress"), [(Codec.ZSTD, streamed), (Codec.LZ4, framed)], ids=["zstd", "lz4"])
+def test_a_frame_that_does_not_tell_its_size_is_read_whole_however_much_it_grows(
+    codec: Codec, compress: Callable[[bytes], bytes], value: bytes
+) -> None:
     plain = build_batch([NewRecord(b"k", value)] * 3, timestamp=NOW)
-    data = zstd_batch(streamed(plain[61:]), records=3)
-    assert rows(data * 50) == rows(plain * 50)
-    two_frames = zstd_batch(streamed(plain[61:80]) + streamed(plain[80:]), records=3)
-    assert rows(two_frames) == rows(plain)
-    for wrong in (
-        streamed(plain[61:])[:-4],
-        streamed(plain[61:]) + b"behind",
-        streamed(plain[61:]) + streamed(b"more"),
-    ):
+    frame = compress(plain[61:])
+    assert rows(batch_of(frame, codec, records=3) * 50) == rows(plain * 50)
+    wrong_ones = [frame[:-4], frame[:11] + b"\xff" * (len(frame) - 15) + frame[-4:]]
+    if codec == Codec.ZSTD:  # of LZ4 Kafka reads the first frame alone, and nothing behind it
+        two_frames = batch_of(streamed(plain[61:80]) + streamed(plain[80:]), codec, records=3)
+        assert rows(two_frames) == rows(plain)
+        wrong_ones += [frame + b"behind", frame + streamed(b"more")]
+    for wrong in wrong_ones:
         with pytest.raises(BadRecord):
-            rows(zstd_batch(wrong, records=3))
+            rows(batch_of(wrong, codec, records=3))
 
 
 def test_two_readers_in_one_thread_do_not_disturb_each_other() -> None:
