@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from broker_lite.pipeline.errors import DataLost, WrongOption
 from broker_lite.pipeline.microbatches import StreamReader
 from broker_lite.pipeline.options import read_options
-from broker_lite.pipeline.session import first_line
+from broker_lite.pipeline.session import first_line, spark_errors
 from tests.pipeline import filling
 from tests.support.broker import BrokerProcess
 
@@ -135,7 +135,7 @@ def test_one_row_a_batch(spark: SparkSession, filled: Filled) -> None:
 def test_wrong_options_are_one_clear_line(
     spark: SparkSession, filled: Filled, options: dict[str, str], why: str
 ) -> None:
-    with pytest.raises(Exception, match="") as caught:
+    with pytest.raises(spark_errors()) as caught:
         spark.read.format("broker_lite").options(path=str(filled.data), **options).load().count()
     assert why in first_line(caught.value)
 
@@ -148,7 +148,7 @@ def test_a_topic_without_records_has_no_rows(spark: SparkSession, filled: Filled
 
 
 def test_a_folder_that_is_none_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="") as caught:
+    with pytest.raises(spark_errors()) as caught:
         spark.read.format("broker_lite").load(str(tmp_path)).count()
     assert "is no data folder" in first_line(caught.value)
 
@@ -188,7 +188,7 @@ def test_a_stream_ends_at_what_is_there_and_goes_on_from_its_checkpoint(
     other = spark.readStream.format("broker_lite").options(subscribe="elsewhere", bootstrap=broker.bootstrap).load()
     writer = other.writeStream.foreachBatch(keep).trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    with pytest.raises(Exception, match="") as caught:
+    with pytest.raises(spark_errors()) as caught:
         query.awaitTermination(120)
     assert "the checkpoint is of another query" in str(caught.value)
 
@@ -249,7 +249,7 @@ def test_damage_is_an_error_or_skipped_or_reported(
     segment.write_bytes(content)
     frame = spark.read.format("broker_lite").load(str(data), subscribe="plain", onCorrupt=mode)
     if mode == "fail":
-        with pytest.raises(Exception, match="") as caught:
+        with pytest.raises(spark_errors()) as caught:
             frame.collect()
         assert "byte 0, batch at offset 0: the checksum does not fit" in first_line(caught.value)
         return
