@@ -34,6 +34,7 @@ _LZ4_BLOCK = 64 << 10
 _LZ4_HEAD, _LZ4_END, _LZ4_ENDED = Struct("<7sI"), Struct("<I"), (0,)
 _ZSTD_GROWTH = 16
 _ZSTD_ROOM = 128 << 10
+"""Just as much as a block may hold."""
 _TOLD_NOTHING = -1
 _RLE = 1
 _HAS_CHECKSUM = 4
@@ -111,7 +112,7 @@ def _of_zstd(max_bytes: int) -> Inflater:
                 # As clients write it: nothing told but a checksum perhaps, and one compressed block that is the last.
                 simple = flags & ~_HAS_CHECKSUM == 0 and low & 7 == _LAST_COMPRESSED
                 if simple and _ONE_BLOCK.size + (low >> 3 | high << 13) + flags == length:
-                    return whole(data, max_output_size=common if length <= short else min(most, _ZSTD_GROWTH * length))
+                    return whole(data, max_output_size=common)
             room = size_told(data)
             if room == _TOLD_NOTHING and _frame_end(data, head_size(data)) == length:
                 room = common if length <= short else min(most, _ZSTD_GROWTH * length)
