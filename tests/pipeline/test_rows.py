@@ -11,7 +11,7 @@ from tests.pipeline.folders import Written, finish
 
 def test_rows_come_in_small_pieces_none_left_out(tmp_path: Path) -> None:
     orders = Written(tmp_path, "orders")
-    for _ in range(60):
+    for _ in range(120):
         orders.add(2000)
     finish(tmp_path, [orders])
     found = list(rows(Slice(Place(path=str(tmp_path)), "orders", 0, 0, orders.next), ["key", "value", "offset"]))
