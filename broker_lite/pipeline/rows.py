@@ -26,8 +26,7 @@ COLUMNS = {
 }
 PIECE_BYTES = 2 << 20
 """Java makes rows of a batch once it has the whole of it: with small ones it does so while the next is on its way, and
-finds it in its cache; but each costs Spark's Python code something, too.  Over a Unix socket, records of 20 to 2,000
-bytes come in 3 to 6 % less time than in batches of half this size, and in no more than in batches of twice as much."""
+finds it in its cache; but each costs Spark's Python code something, too.  Half and twice of it are within the noise."""
 _LARGEST_MS = (2**63 - 1) // 1000
 
 
