@@ -73,7 +73,7 @@ def _of_lz4(max_bytes: int) -> Inflater:
     longest = min(max_bytes, _SMALL) // _LZ4_GROWTH
     wrong = (lz4.block.LZ4BlockError, RuntimeError, EOFError, ValueError)
     head, end = _LZ4_HEAD.unpack_from, _LZ4_END.unpack_from
-    least, at = (_LZ4_HEAD.size + _LZ4_END.size if max_bytes >= _LZ4_BLOCK else longest + 1), _LZ4_HEAD.size
+    at, least = _LZ4_HEAD.size, _LZ4_HEAD.size + _LZ4_END.size
 
     def of(data: memoryview) -> bytes:
         length = len(data)
