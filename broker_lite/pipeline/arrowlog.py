@@ -133,11 +133,11 @@ def _inflated(batches: Batches, indexes: Ints, codecs: Ints, max_inflated: int) 
     plain = (codecs == Codec.NONE) | ((batches.size[indexes] == HEADER_SIZE) & (batches.columns["count"][indexes] == 0))
     kinds = np.where(plain, Codec.NONE, codecs).tolist()
     inflaters = {kind: inflater(kind, max_inflated) for kind in set(kinds) if kind}
-    for place, (begin, end, kind) in enumerate(zip(begins, ends, kinds, strict=True)):
+    for begin, end, kind in zip(begins, ends, kinds, strict=True):
         try:
             payload = inflaters[kind](buf[begin:end]) if kind else buf[begin:end]
         except BrokerError as error:
-            raise _bad(batches, int(indexes[place]), error.message) from None
+            raise _bad(batches, int(indexes[begins.index(begin)]), error.message) from None
         yield payload
 
 

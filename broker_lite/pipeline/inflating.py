@@ -112,7 +112,7 @@ def _of_zstd(max_bytes: int) -> Inflater:
                 # As clients write it: nothing told but a checksum perhaps, and one compressed block that is the last.
                 simple = flags & ~_HAS_CHECKSUM == 0 and low & 7 == _LAST_COMPRESSED
                 if simple and _ONE_BLOCK.size + (low >> 3 | high << 13) + flags == length:
-                    return whole(data, max_output_size=common)
+                    return whole(data, common)
             room = size_told(data)
             if room == _TOLD_NOTHING and _frame_end(data, head_size(data)) == length:
                 room = common if length <= short else min(most, _ZSTD_GROWTH * length)

@@ -1,6 +1,6 @@
 """Batch headers of a piece of log, as columns: where each batch lies, what it says of itself, whether it is sound.
 
-Only the hop from length to length and the checksum are loops (0.3 µs and 1.5 µs for a batch of 16 KiB); the headers
+Only the hop from length to length and the checksum are loops (0.2 µs and, for 2 KiB, 0.5 µs a batch); the headers
 are then one gather of 61 bytes a batch.  Batches of magic 2 and messages of magic 0 and 1 may follow each other in one
 file, as they do in a log that has lived through upgrades; a compressed message set is one batch here.
 
@@ -122,14 +122,9 @@ class Batches:
         """Whose checksum is that of its bytes."""
         buf = self.buf
         old = self.columns["magic"] < 2
-        found = np.fromiter(
-            (
-                crc32c(buf[at + CRC_FROM : at + size])
-                for at, size in zip(self.position.tolist(), self.size.tolist(), strict=True)
-            ),
-            dtype=np.int64,
-            count=len(self),
-        )
+        begins, ends = (self.position + CRC_FROM).tolist(), (self.position + self.size).tolist()
+        sums = [crc32c(buf[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+        found = np.array(sums, dtype=np.int64)
         for index in np.flatnonzero(old).tolist():
             found[index] = zlib.crc32(self.bytes_of(index)[_MESSAGE_CRC_FROM:])
         mask: Mask = found == self.columns["crc"]
@@ -159,44 +154,48 @@ class Batches:
 def scan(buf: bytes | bytearray | memoryview, where: str, *, origin: int = 0, before: int | None = None) -> Batches:
     """The batches of `buf`, which begins with one; those from offset `before` on are left out."""
     view = memoryview(buf)
-    positions, sizes, end, fault = _hop(view, where, origin, before)
+    positions, end, fault = _hop(view, where, origin, before)
     position = np.array(positions, dtype=np.int64)
-    made = Batches(where, origin, view, position, np.array(sizes, dtype=np.int64), end, fault)
+    made = Batches(where, origin, view, position, np.diff(position, append=end), end, fault)
     made.columns = _columns(view, position, made.size)
     for index in np.flatnonzero(made.columns["magic"] < 2).tolist():
         _tell_message(made, index)
     return made
 
 
-def _hop(
-    view: memoryview, where: str, origin: int, before: int | None
-) -> tuple[list[int], list[int], int, Damaged | None]:
+def _hop(view: memoryview, where: str, origin: int, before: int | None) -> tuple[list[int], int, Damaged | None]:
+    """Where each batch begins, where the last one ends, and what stands there if it cannot be one."""
     positions: list[int] = []
-    sizes: list[int] = []
     unpack = _HEAD.unpack_from
-    pos, last = 0, len(view) - LOG_OVERHEAD - 5
+    pos, whole = 0, len(view)
+    last = whole - LOG_OVERHEAD - 5
     stop = (1 << 63) if before is None else before
     while pos <= last:
         offset, length, magic = unpack(view, pos)
-        if offset >= stop and magic == 2:
-            break
-        if length < (_SMALLEST_BATCH if magic == 2 else _SMALLEST) or not 0 <= magic <= 2 or offset < 0:
-            why = f"no batch can begin here: offset {offset}, length {length}, magic {magic}"
-            return positions, sizes, pos, CutBatch(where, origin + pos, why)
-        size = length + LOG_OVERHEAD
-        if pos + size > len(view):
+        if magic != 2 or length < _SMALLEST_BATCH or not 0 <= offset < stop:
+            if offset >= stop and magic == 2:
+                break
+            if length < (_SMALLEST_BATCH if magic == 2 else _SMALLEST) or not 0 <= magic <= 2 or offset < 0:
+                why = f"no batch can begin here: offset {offset}, length {length}, magic {magic}"
+                return positions, pos, CutBatch(where, origin + pos, why)
+        after = pos + LOG_OVERHEAD + length
+        if after > whole:
             break
         positions.append(pos)
-        sizes.append(size)
-        pos += size
-    return positions, sizes, pos, None
+        pos = after
+    return positions, pos, None
 
 
 def _columns(view: memoryview, position: Ints, size: Ints) -> dict[str, Ints]:
-    data = np.frombuffer(view, dtype=np.uint8)
-    # A message of magic 0 or 1 may have fewer than 61 bytes: at the end of the buffer its row repeats the last one.
-    places = np.minimum(position[:, None] + np.arange(HEADER_SIZE), max(len(data) - 1, 0))
-    rows = data[places].view(HEADER).reshape(len(position)) if len(position) else np.zeros(0, dtype=HEADER)
+    rows = np.zeros(len(position), dtype=HEADER)
+    # The header that would begin at each byte: one gather then copies those that do.
+    starts = max(len(view) - HEADER_SIZE + 1, 0)
+    inside = int(np.searchsorted(position, starts))
+    if inside:
+        rows[:inside] = np.ndarray(starts, dtype=HEADER, buffer=view, strides=(1,))[position[:inside]]
+    # A message of magic 0 or 1 may have fewer than 61 bytes: at the end of the buffer zeros stand for the rest.
+    for index in range(inside, len(position)):
+        rows[index] = np.frombuffer(bytes(view[position[index] :]).ljust(HEADER_SIZE, b"\0"), dtype=HEADER)[0]
     names = [name for name in HEADER.names or () if name not in ("length", "last_offset_delta")]
     columns = {name: rows[name].astype(np.int64) for name in names}
     columns["last_offset"] = columns["base_offset"] + rows["last_offset_delta"]

@@ -192,6 +192,19 @@ def test_lz4_of_magic_0_is_read_with_its_wrong_header_checksum() -> None:
     assert [row[0] for row in rows(data)] == [4, 5, 6]
 
 
+@pytest.mark.parametrize("before", [b"", build_batch([NewRecord(b"k", b"v")], timestamp=NOW)])
+def test_last_messages_with_fewer_bytes_than_the_header_of_a_batch_are_read(before: bytes) -> None:
+    old = building.message_set(7, [NewRecord(None, None, timestamp=NOW)] * 2, magic=1, codec=0)
+    assert len(old) == 2 * 34
+
+    batches = scan(before + old, "test.log")
+
+    assert batches.fault is None
+    assert batches.columns["magic"].tolist()[-2:] == [1, 1]
+    assert batches.size.tolist()[-2:] == [34, 34]
+    assert rows(before + old)[-2:] == [(7, NOW, 0, None, None, None), (8, NOW, 0, None, None, None)]
+
+
 def test_one_row_a_batch_tells_everything_its_header_says() -> None:
     data = build_batch(
         [NewRecord(b"k", b"v")] * 3,
