@@ -24,8 +24,23 @@ from broker_lite.pipeline.varints import Bytes, Ints, Mask
 
 SMALLEST_RECORD = 7
 """Length, attributes, timestamp, offset, key length, value length, header count: a byte each."""
-_FEW_LANES = 40
-"""Below this a loop in Python (0.3 µs a record) beats fifteen array operations a step."""
+_FEW_LANES = 20
+"""Below this a loop in Python (0.3 µs a record) beats ten array operations a step."""
+
+
+def _by_first_bytes() -> tuple[Ints, Ints]:
+    pair = np.arange(1 << 16)
+    width = 1 + (pair >> 7 & 1)
+    zigzag = pair & 0x7F | (width - 1) * (pair >> 8 << 7)
+    wide = pair & 0x8080 == 0x8080
+    odd = wide | (zigzag & 1 != 0) | (zigzag >> 1 < SMALLEST_RECORD - 1)
+    return width, np.where(odd, _FAR, width + (zigzag >> 1))
+
+
+_FAR = 1 << 40
+_LENGTH_ENDS, _RECORD_ENDS = _by_first_bytes()
+"""By a record's first two bytes, as a little-endian number: how far it is to the end of its length, and to its own.
+Lengths of three bytes, and such as no record has, end beyond everything: they need another look."""
 
 
 class Wrong(Exception):
@@ -151,30 +166,33 @@ def _in_lockstep(lanes: Lanes, order: Ints, cursor: Ints, first: Ints, begin: In
     # Counts fall along `order`, so the lanes that still have records at a step are the first ones.
     last = int(counts[_FEW_LANES - 1]) if len(counts) >= _FEW_LANES else 0
     actives = np.searchsorted(-counts, -np.arange(last), side="left").tolist()
+    # The two bytes from each place on, as a number.
+    pairs = np.ndarray(len(data) - 1, dtype="<u2", buffer=data, strides=(1,))
     for step, active in enumerate(actives):
         at = cursor[:active]
-        after = at + 1
-        low, high = data[at], data[after]
-        if (low & high >= 0x80).any():
-            try:
-                length, after = varints.read(data, at)
-            except varints.Endless as error:
-                raise Wrong(int(order[error.index]), f"the length of record {step} is {error}") from None
-        else:
-            long = low >= 0x80
-            length = ((low & 0x7F) + (high.astype(np.int64) << 7) * long) >> 1
-            length[low & 1 != 0] = -1
-            after += long
-        stop = after + length
-        wrong = (length < SMALLEST_RECORD - 1) | (stop > end[:active])
-        if wrong.any():
-            place = int(np.argmax(wrong))
-            raise _bad_length(int(order[place]), step, int(length[place]), int(end[place] - after[place]))
+        pair = pairs[at]
+        after, stop = at + _LENGTH_ENDS.take(pair), at + _RECORD_ENDS.take(pair)
+        if np.count_nonzero(stop > end[:active]):
+            after, stop = _with_care(data, at, end[:active], order, step)
         slots = slot[:active]
         begin[slots], finish[slots] = after, stop
         slots += 1
         cursor[:active] = stop
     return last
+
+
+def _with_care(data: Bytes, at: Ints, end: Ints, order: Ints, step: int) -> tuple[Ints, Ints]:
+    """What the tables tell, for lengths of every width, and what is wrong with those that cannot be."""
+    try:
+        length, after = varints.read(data, at)
+    except varints.Endless as error:
+        raise Wrong(int(order[error.index]), f"the length of record {step} is {error}") from None
+    stop = after + length
+    wrong = (length < SMALLEST_RECORD - 1) | (stop > end)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise _bad_length(int(order[place]), step, int(length[place]), int(end[place] - after[place]))
+    return after, stop
 
 
 def _alone(view: memoryview, at: int, lanes: Lanes, lane: int, step: int, first: int, begin: Ints, finish: Ints) -> int:
