@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from broker_lite.errors import BrokerError
 from broker_lite.pipeline import messagesets
 from broker_lite.pipeline.errors import BadRecord
-from broker_lite.pipeline.inflating import inflater, side_by_side
+from broker_lite.pipeline.inflating import Unusual, at_once, inflater, side_by_side
 from broker_lite.pipeline.records import Fields, Lanes, Wrong, read_headers, read_records
 from broker_lite.pipeline.scan import Batches, each_kind, find_next, scan
 from broker_lite.pipeline.varints import PADDING, Bytes, Ints, Mask, padded
@@ -120,13 +120,26 @@ def _payloads(batches: Batches, indexes: Ints, max_inflated: int) -> Iterator[tu
         yield indexes, data if len(data) >= end[-1] + PADDING else padded(batches.buf), start, end
         return
     begun = 0
-    for count, data, ends in side_by_side(_inflated(batches, indexes, codecs, max_inflated)):
-        yield indexes[begun : begun + count], data, np.concatenate([[0], ends[:-1]]), ends
-        begun += count
+    for inflated in (_at_once, _one_by_one):
+        try:
+            for count, data, ends in side_by_side(inflated(batches, indexes[begun:], max_inflated)):
+                yield indexes[begun : begun + count], data, np.concatenate([[0], ends[:-1]]), ends
+                begun += count
+        except Unusual:
+            continue
+        return
 
 
-def _inflated(batches: Batches, indexes: Ints, codecs: Ints, max_inflated: int) -> Iterator[bytes | memoryview]:
-    buf = batches.buf
+def _at_once(batches: Batches, indexes: Ints, max_inflated: int) -> Iterator[bytes]:
+    codecs = batches.codec[indexes]
+    if (codecs != codecs[0]).any():
+        raise Unusual
+    begin, end = batches.position[indexes] + HEADER_SIZE, batches.position[indexes] + batches.size[indexes]
+    return at_once(int(codecs[0]), batches.buf, begin, end, max_inflated)
+
+
+def _one_by_one(batches: Batches, indexes: Ints, max_inflated: int) -> Iterator[bytes | memoryview]:
+    buf, codecs = batches.buf, batches.codec[indexes]
     begins = (batches.position[indexes] + HEADER_SIZE).tolist()
     ends = (batches.position[indexes] + batches.size[indexes]).tolist()
     # What is not compressed, and what has nothing to inflate, is taken as it is.

@@ -4,13 +4,16 @@ An LZ4 block grows at most 255 times.  A zstd frame that tells its size allocate
 what clients write: they compress as a stream) gets room for a batch of common growth, and if that is not enough, the
 careful way is taken, as for everything else.  What makes the difference is one context for all batches: a new one
 costs more than a batch of 16 KiB.
+
+Clients write small batches as a frame of one block.  Whether all of them are such is seen at once, by array operations
+(`at_once`); then nothing of ours is between the library and the next batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from struct import Struct
+from itertools import repeat
 from threading import local
 from typing import TYPE_CHECKING
 
@@ -28,10 +31,11 @@ GROUP_BYTES = 8 << 20
 """Large enough that the steps of records.py are worth their while, small enough to stay in a cache."""
 _SMALL = 8 << 20
 _LZ4_GROWTH = 255
-_LZ4_OF_CLIENTS = bytes.fromhex("04224d18604082")
+_LZ4_OF_CLIENTS = np.frombuffer(bytes.fromhex("04224d18604082"), dtype=np.uint8)
 """A frame of independent blocks of at most 64 KiB and without checksums, which is what Java and librdkafka write."""
-_LZ4_BLOCK = 64 << 10
-_LZ4_HEAD, _LZ4_END, _LZ4_ENDED = Struct("<7sI"), Struct("<I"), (0,)
+_LZ4_ROOM = 64 << 10
+_LZ4_HEAD, _LZ4_TAIL = len(_LZ4_OF_CLIENTS) + 4, 4
+"""Behind the frame's head stands the size of its first block, and zeros behind the last one."""
 _ZSTD_GROWTH = 16
 _ZSTD_ROOM = 128 << 10
 """Just as much as a block may hold."""
@@ -39,9 +43,9 @@ _TOLD_NOTHING = -1
 _RLE = 1
 _HAS_CHECKSUM = 4
 """In the flags of a frame; the checksum has just as many bytes."""
-_ONE_BLOCK = Struct("<4xBxHB")
-"""The flags of a frame that tells nothing else of itself, and of its first block what it is and how long."""
-_LAST_COMPRESSED = 1 | 2 << 1
+_ZSTD_HEAD = 9
+"""Of a frame that tells nothing of itself but its window: four bytes of magic, flags, the window, and its first block's
+three, which say whether it is the last, what it is and how long."""
 
 
 @cache
@@ -65,28 +69,16 @@ def inflater(codec: int, max_bytes: int) -> Inflater:
 
 
 def _of_lz4(max_bytes: int) -> Inflater:
-    import lz4.block
     import lz4.frame
 
     whole: Inflater = lz4.frame.decompress
-    block: Callable[[memoryview, int], bytes] = lz4.block.decompress
     longest = min(max_bytes, _SMALL) // _LZ4_GROWTH
-    wrong = (lz4.block.LZ4BlockError, RuntimeError, EOFError, ValueError)
-    head, end = _LZ4_HEAD.unpack_from, _LZ4_END.unpack_from
-    at, least = _LZ4_HEAD.size, _LZ4_HEAD.size + _LZ4_END.size
 
     def of(data: memoryview) -> bytes:
-        length = len(data)
-        if length <= longest:
+        if len(data) <= longest:
             try:
-                if length >= least:
-                    # As clients write it: one compressed block, and the mark of the end behind it.
-                    kind, size = head(data)
-                    stop = at + size
-                    if kind == _LZ4_OF_CLIENTS and stop + _LZ4_END.size == length and end(data, stop) == _LZ4_ENDED:
-                        return block(data[at:stop], _LZ4_BLOCK)
                 return whole(data)
-            except wrong:
+            except (RuntimeError, EOFError, ValueError):
                 pass  # the careful way knows the words for what is wrong
         return inflate(Codec.LZ4, data, max_bytes)
 
@@ -101,19 +93,12 @@ def _of_zstd(max_bytes: int) -> Inflater:
     most = min(max_bytes, _SMALL)
     common = min(_ZSTD_ROOM, most)
     short = common // _ZSTD_GROWTH
-    one_block = _ONE_BLOCK.unpack_from
 
     def of(data: memoryview) -> bytes:
         length = len(data)
         try:
-            # The library looks behind the frame only where the frame told its size.
-            if length >= _ONE_BLOCK.size:
-                flags, low, high = one_block(data)
-                # As clients write it: nothing told but a checksum perhaps, and one compressed block that is the last.
-                simple = flags & ~_HAS_CHECKSUM == 0 and low & 7 == _LAST_COMPRESSED
-                if simple and _ONE_BLOCK.size + (low >> 3 | high << 13) + flags == length:
-                    return whole(data, common)
             room = size_told(data)
+            # The library looks behind the frame only where the frame told its size.
             if room == _TOLD_NOTHING and _frame_end(data, head_size(data)) == length:
                 room = common if length <= short else min(most, _ZSTD_GROWTH * length)
             if 0 < room <= most:
@@ -134,6 +119,55 @@ def _frame_end(data: memoryview, at: int) -> int:
         if head & 1:
             return at + (4 if data[4] & _HAS_CHECKSUM else 0)
     return -1
+
+
+class Unusual(Exception):
+    """Not what clients write, or damaged: the careful way knows which."""
+
+
+def at_once(codec: int, buf: memoryview, begin: Ints, end: Ints, max_bytes: int) -> Iterator[bytes]:
+    """The payloads that lie from `begin` to `end` in `buf`, inflated, or Unusual, at the latest when its turn comes."""
+    data = np.frombuffer(buf, dtype=np.uint8)
+    block: Callable[[memoryview, int], bytes]
+    wrong: type[Exception]
+    if codec == Codec.ZSTD and max_bytes >= _ZSTD_ROOM and _are_zstd_blocks(data, begin, end):
+        import zstandard
+
+        block, wrong, room = _zstd().decompress, zstandard.ZstdError, _ZSTD_ROOM
+    elif codec == Codec.LZ4 and max_bytes >= _LZ4_ROOM and _are_lz4_blocks(data, begin, end):
+        import lz4.block
+
+        block, wrong, room = lz4.block.decompress, lz4.block.LZ4BlockError, _LZ4_ROOM
+        begin, end = begin + _LZ4_HEAD, end - _LZ4_TAIL
+    else:
+        raise Unusual
+    pieces = map(buf.__getitem__, map(slice, begin.tolist(), end.tolist()))
+    try:
+        yield from map(block, pieces, repeat(room))
+    except wrong:
+        raise Unusual from None
+
+
+def _are_zstd_blocks(data: Bytes, begin: Ints, end: Ints) -> bool:
+    """Whether each frame tells nothing of itself, but has a checksum perhaps, and is one block, compressed or not."""
+    if (end - begin).min() < _ZSTD_HEAD:
+        return False
+    flags = data[begin + 4]
+    block = data[begin + 6] | data[begin + 7].astype(np.int64) << 8 | data[begin + 8].astype(np.int64) << 16
+    silent = flags | _HAS_CHECKSUM == _HAS_CHECKSUM
+    last = (block & 1 == 1) & (block >> 1 & _RLE == 0)
+    return bool((silent & last & (begin + _ZSTD_HEAD + (block >> 3) + flags == end)).all())
+
+
+def _are_lz4_blocks(data: Bytes, begin: Ints, end: Ints) -> bool:
+    """Whether each frame has the head that clients write, one compressed block, and the mark of the end behind it."""
+    if (end - begin).min() < _LZ4_HEAD + _LZ4_TAIL:
+        return False
+    head = data[begin[:, None] + np.arange(_LZ4_HEAD)]
+    size = head[:, -4:].copy().view("<u4")[:, 0]
+    whole = begin + _LZ4_HEAD + size + _LZ4_TAIL == end
+    ended = (data[end[:, None] - np.arange(1, _LZ4_TAIL + 1)] == 0).all()
+    return bool(whole.all() and ended and (head[:, :-4] == _LZ4_OF_CLIENTS).all())
 
 
 class _Room(local):

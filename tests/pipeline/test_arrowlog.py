@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 
+from broker_lite.pipeline import inflating
 from broker_lite.pipeline.arrowlog import BATCHES, RECORDS, batch_rows, find_next, records, scan
 from broker_lite.pipeline.errors import BadRecord, CutBatch, Damaged, WrongChecksum
 from broker_lite.records.build import NewRecord, build_batch, sealed
@@ -282,10 +283,14 @@ def batch_of(payload: bytes, codec: Codec, *, records: int) -> bytes:
 
 VALUES = {"short": b"short", "text": b"twenty records like this " * 40, "zeros": bytes(3_000_000)}
 VALUES["1M"] = bytes(range(256)) * 4000
+VALUES["noise"] = np.random.default_rng(1).bytes(500)
+FRAMES = pytest.mark.parametrize(
+    ("codec", "compress"), [(Codec.ZSTD, streamed), (Codec.LZ4, framed)], ids=["zstd", "lz4"]
+)
 
 
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
-@pytest.mark.parametrize(("codec", "compress"), [(Codec.ZSTD, streamed), (Codec.LZ4, framed)], ids=["zstd", "lz4"])
+@FRAMES
 def test_a_frame_that_does_not_tell_its_size_is_read_whole_however_much_it_grows(
     codec: Codec, compress: Callable[[bytes], bytes], value: bytes
 ) -> None:
@@ -300,6 +305,24 @@ def test_a_frame_that_does_not_tell_its_size_is_read_whole_however_much_it_grows
     for wrong in wrong_ones:
         with pytest.raises(BadRecord):
             rows(batch_of(wrong, codec, records=3))
+
+
+@FRAMES
+def test_a_damaged_frame_behind_many_good_ones_is_told_and_nothing_is_told_twice(
+    codec: Codec, compress: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inflating, "GROUP_BYTES", 10_000)
+    plain = build_batch([NewRecord(b"k", VALUES["text"])] * 3, timestamp=NOW)
+    frame = compress(plain[61:])
+    good = batch_of(frame, codec, records=3)
+    damaged = batch_of(frame[:11] + b"\xff" * (len(frame) - 15) + frame[-4:], codec, records=3)
+    batches = scan(good * 20 + damaged + good, "x.log")
+    read: list[bytes] = []
+    with pytest.raises(BadRecord) as caught:
+        read.extend(value for group in records(batches) for value in group["value"].to_pylist())
+    assert caught.value.position == 20 * len(good)
+    assert 30 < len(read) <= 60
+    assert set(read) == {VALUES["text"]}
 
 
 def test_two_readers_in_one_thread_do_not_disturb_each_other() -> None:
