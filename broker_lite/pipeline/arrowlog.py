@@ -111,10 +111,8 @@ def _counts(batches: Batches, group: Ints) -> tuple[Ints, Ints]:
 
 def _payloads(batches: Batches, indexes: Ints, max_inflated: int) -> Iterator[tuple[Ints, Bytes, Ints, Ints]]:
     """(batches, their payloads in one array, where each begins, where it ends), at most GROUP_BYTES at a time."""
-    codecs = batches.codec[indexes]
-    if not codecs.any():
-        start = batches.position[indexes] + HEADER_SIZE
-        end = batches.position[indexes] + batches.size[indexes]
+    if not batches.codec[indexes].any():
+        start, end = _spans(batches, indexes)
         data = np.frombuffer(batches.buf, dtype=np.uint8)
         # What follows the last batch in the buffer, half a batch mostly, is padding enough.
         yield indexes, data if len(data) >= end[-1] + PADDING else padded(batches.buf), start, end
@@ -130,18 +128,22 @@ def _payloads(batches: Batches, indexes: Ints, max_inflated: int) -> Iterator[tu
         return
 
 
+def _spans(batches: Batches, indexes: Ints) -> tuple[Ints, Ints]:
+    """Where the payload of each begins and ends."""
+    at = batches.position[indexes]
+    return at + HEADER_SIZE, at + batches.size[indexes]
+
+
 def _at_once(batches: Batches, indexes: Ints, max_inflated: int) -> Iterator[bytes]:
     codecs = batches.codec[indexes]
     if (codecs != codecs[0]).any():
         raise Unusual
-    begin, end = batches.position[indexes] + HEADER_SIZE, batches.position[indexes] + batches.size[indexes]
-    return at_once(int(codecs[0]), batches.buf, begin, end, max_inflated)
+    return at_once(int(codecs[0]), batches.buf, *_spans(batches, indexes), max_inflated)
 
 
 def _one_by_one(batches: Batches, indexes: Ints, max_inflated: int) -> Iterator[bytes | memoryview]:
     buf, codecs = batches.buf, batches.codec[indexes]
-    begins = (batches.position[indexes] + HEADER_SIZE).tolist()
-    ends = (batches.position[indexes] + batches.size[indexes]).tolist()
+    begins, ends = (span.tolist() for span in _spans(batches, indexes))
     # What is not compressed, and what has nothing to inflate, is taken as it is.
     plain = (codecs == Codec.NONE) | ((batches.size[indexes] == HEADER_SIZE) & (batches.columns["count"][indexes] == 0))
     kinds = np.where(plain, Codec.NONE, codecs).tolist()

@@ -157,7 +157,7 @@ def scan(buf: bytes | bytearray | memoryview, where: str, *, origin: int = 0, be
     positions, end, fault = _hop(view, where, origin, before)
     position = np.array(positions, dtype=np.int64)
     made = Batches(where, origin, view, position, np.diff(position, append=end), end, fault)
-    made.columns = _columns(view, position, made.size)
+    made.columns = _columns(view, position)
     for index in np.flatnonzero(made.columns["magic"] < 2).tolist():
         _tell_message(made, index)
     return made
@@ -172,12 +172,11 @@ def _hop(view: memoryview, where: str, origin: int, before: int | None) -> tuple
     stop = (1 << 63) if before is None else before
     while pos <= last:
         offset, length, magic = unpack(view, pos)
-        if magic != 2 or length < _SMALLEST_BATCH or not 0 <= offset < stop:
-            if offset >= stop and magic == 2:
-                break
-            if length < (_SMALLEST_BATCH if magic == 2 else _SMALLEST) or not 0 <= magic <= 2 or offset < 0:
-                why = f"no batch can begin here: offset {offset}, length {length}, magic {magic}"
-                return positions, pos, CutBatch(where, origin + pos, why)
+        if offset >= stop and magic == 2:
+            break
+        if length < (_SMALLEST_BATCH if magic == 2 else _SMALLEST) or not 0 <= magic <= 2 or offset < 0:
+            why = f"no batch can begin here: offset {offset}, length {length}, magic {magic}"
+            return positions, pos, CutBatch(where, origin + pos, why)
         after = pos + LOG_OVERHEAD + length
         if after > whole:
             break
@@ -186,7 +185,7 @@ def _hop(view: memoryview, where: str, origin: int, before: int | None) -> tuple
     return positions, pos, None
 
 
-def _columns(view: memoryview, position: Ints, size: Ints) -> dict[str, Ints]:
+def _columns(view: memoryview, position: Ints) -> dict[str, Ints]:
     rows = np.zeros(len(position), dtype=HEADER)
     # The header that would begin at each byte: one gather then copies those that do.
     starts = max(len(view) - HEADER_SIZE + 1, 0)
