@@ -47,7 +47,7 @@ class _Stopped(Exception):
 
 
 class _Pace:
-    """Called by the thread for each batch."""
+    """Called by the thread for each batch, and for every few records of a large one."""
 
     def __init__(self) -> None:
         self.stopping = False

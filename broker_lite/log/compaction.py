@@ -9,9 +9,9 @@ sealed segments that lie before the last stable offset and the recovery point an
    one as long as they fit.  Each new one takes the place of its old ones at once (`swap`), while readers read on.
 
 Offsets never change.  The reading and copying is done by a thread, which has leases on the files and touches nothing
-else of the log; between its steps the log's own thread takes over.  `pace` is called by the thread for each batch, to
-make room for others or to end the round by raising.  A round that ends early leaves what it has swapped and no trace of
-the rest.
+else of the log; between its steps the log's own thread takes over.  `pace` is called by the thread for each batch and
+within large ones, to make room for others or to end the round by raising.  A round that ends early leaves what it has
+swapped and no trace of the rest.
 
 Before the recovery point no offset is expected to be there, behind it a missing one is damage.  So the recovery point
 has to be on the platter before the first swap, which is the caller's business.
@@ -19,7 +19,7 @@ has to be on the platter before the first swap, which is the caller's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from broker_lite.ids import Offset
 from broker_lite.log import layout, swap
@@ -30,11 +30,10 @@ from broker_lite.log.port import Bytes, File
 from broker_lite.log.scan import Damaged, is_intact, whole
 from broker_lite.log.segment import Segment
 from broker_lite.log.sifting import LastRecord, Passing, Sieve
-from broker_lite.log.spans import opened
+from broker_lite.log.spans import Pace, handfuls, opened
 from broker_lite.records.batch import MAGIC, Batch
 from broker_lite.shapes import dataclass
 
-Pace = Callable[[], None]
 _WRITE_AT = 1 << 20
 _FILES_AT_ONCE = 64
 """Leased by a round; however many segments there are, others need descriptors too."""
@@ -122,13 +121,13 @@ class Round:
         """
         for segment in part:
             for batch in self._batches(segment, pace):
-                if isinstance(batch, Batch) and not self._note_keys(batch):
+                if isinstance(batch, Batch) and not self._note_keys(batch, pace):
                     self.clean_upto = Offset(self._keys.latest + 1)
                     return False
             self.clean_upto = Offset(segment.next_offset)
         return True
 
-    def _note_keys(self, batch: Batch) -> bool:
+    def _note_keys(self, batch: Batch, pace: Pace) -> bool:
         """False if there is no room."""
         keys, passing, first = self._keys, self._passing, self._plan.first_dirty
         if batch.is_control:
@@ -136,11 +135,12 @@ class Round:
         elif not passing.batch(batch) and batch.last_offset >= first:
             if not keys.has_room_for(batch.count):
                 return False
-            contents = opened(batch)
+            contents = opened(batch, pace)
             base, put = batch.base_offset, keys.put
-            for span in contents[1] if contents is not None else ():
-                if span.key is not None:
-                    put(span.key, base + span.offset_delta)
+            for few in handfuls(contents[1], pace) if contents is not None else ():
+                for span in few:
+                    if span.key is not None:
+                        put(span.key, base + span.offset_delta)
         keys.latest = batch.last_offset
         return True
 
@@ -162,7 +162,7 @@ class Round:
             position = 0
             for batch in self._batches(segment, pace):
                 size = batch.size if isinstance(batch, Batch) else len(batch)
-                stays = self._sieve(batch) if isinstance(batch, Batch) else batch
+                stays = self._sieve(batch, pace) if isinstance(batch, Batch) else batch
                 if stays is not None:
                     waiting += stays
                     step = segment_step(segment, batch, position, stays)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from broker_lite.log.aborted import AbortedTxn
 from broker_lite.log.keymap import KeyMap
-from broker_lite.log.spans import Span, opened, shifted
+from broker_lite.log.spans import Pace, Span, handfuls, opened, shifted
 from broker_lite.records.batch import DELETE_HORIZON, LOG_APPEND_TIME, Batch
 from broker_lite.records.build import assemble
 from broker_lite.records.compression import deflate
@@ -98,20 +98,20 @@ class Sieve:
     kept_records: int = 0
     read_records: int = 0
 
-    def __call__(self, batch: Batch) -> bytes | memoryview | None:
+    def __call__(self, batch: Batch, pace: Pace) -> bytes | memoryview | None:
         """What stays of `batch`: itself, another one, or nothing."""
         self.read_records += batch.count
         if batch.is_control:
-            return self._marker(batch)
+            return self._marker(batch, pace)
         aborted = self.passing.batch(batch)
         if batch.base_offset > self.keys.latest:
             self.kept_records += batch.count
             return batch.buf
         if aborted or not batch.count:
             return self._shell(batch)
-        return self._data(batch)
+        return self._data(batch, pace)
 
-    def _marker(self, batch: Batch) -> bytes | memoryview | None:
+    def _marker(self, batch: Batch, pace: Pace) -> bytes | memoryview | None:
         done = self.passing.marker(batch)
         if not done or batch.base_offset > self.keys.latest or (batch.count and self._is_last(batch)):
             return batch.buf
@@ -119,11 +119,11 @@ class Sieve:
             return self._shell(batch)
         if batch.has_delete_horizon:
             return batch.buf
-        contents = opened(batch)
+        contents = opened(batch, pace)
         return batch.buf if contents is None else self._rebuilt(batch, *contents, horizon=self._horizon)
 
-    def _data(self, batch: Batch) -> bytes | memoryview | None:
-        contents = opened(batch)
+    def _data(self, batch: Batch, pace: Pace) -> bytes | memoryview | None:
+        contents = opened(batch, pace)
         if contents is None:
             self.kept_records += batch.count
             return batch.buf
@@ -132,7 +132,8 @@ class Sieve:
         base, last = batch.base_offset, self.keys.last
         kept = [
             span
-            for span in records
+            for few in handfuls(records, pace)
+            for span in few
             if span.key is not None and base + span.offset_delta >= last(span.key) and (span.has_value or not overdue)
         ]
         if not kept:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from broker_lite.ids import Offset, TopicId, TopicPartition
-from broker_lite.log.compaction import Pace, Plan, Round, plan
+from broker_lite.log.compaction import Plan, Round, plan
 from broker_lite.log.disk import Disk, RealDisk
 from broker_lite.log.keymap import KeyMap
 from broker_lite.log.settings import DAY_MS, Cleanup, LogSettings
+from broker_lite.log.spans import Pace
 from broker_lite.partition.partition import Partition, PartitionSettings
 from broker_lite.records.batch import Batch, walk
 from broker_lite.records.build import NewRecord, build_batch
@@ -138,12 +139,14 @@ class Kept:
             now_ms=now_ms,
             keys=KeyMap(max_keys),
         )
-        all(work.read_keys(part, pace) for part in work.parts())
-        for group in work.groups():
-            work.begin(group)
-            work.sift(group, pace)
-            work.commit(group)
-        work.end()
+        try:
+            all(work.read_keys(part, pace) for part in work.parts())
+            for group in work.groups():
+                work.begin(group)
+                work.sift(group, pace)
+                work.commit(group)
+        finally:
+            work.end()
         self.first_dirty = work.clean_upto
         return work.facts
 

@@ -332,6 +332,41 @@ def test_a_round_that_is_told_to_stop_leaves_no_trace(tmp_path: Path) -> None:
         assert [bytes(one.buf) for one in kept.batches()] == before
 
 
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_others_have_their_turn_within_a_large_batch_too(tmp_path: Path, codec: Codec) -> None:
+    kept = Kept(tmp_path)
+    kept.put(*((b"%d" % (number % 700), b"x") for number in range(1000)), codec=codec)
+    turns = 0
+
+    def watch() -> None:
+        nonlocal turns
+        turns += 1
+
+    kept.compact(pace=watch)
+    assert len(kept.records()) == 700
+    assert turns >= 2 * 1000 / 100  # both passes read it
+
+
+def test_a_round_may_end_in_the_middle_of_a_batch(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    kept.put(*((b"a", b"%d" % number) for number in range(1000)))
+    kept.roll()
+    before = [bytes(one.buf) for one in kept.batches()]
+    left = 5
+
+    def stop() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        kept.compact(pace=stop)
+    assert [bytes(one.buf) for one in kept.batches()] == before
+    kept.compact()
+    assert [one.value for one in kept.records()] == [b"999"]
+
+
 def test_segments_deleted_during_a_round_go_when_it_is_over(tmp_path: Path) -> None:
     kept = Kept(tmp_path, MemoryDisk(), segment_bytes=500)
     for number in range(30):
