@@ -200,7 +200,7 @@ def _answered(answer: bytes) -> str:
 
 
 def _log_ins(bench: Bench, broker: Broker, sasl: str) -> None:
-    seconds = 2.0 if bench.quick else 10.0
+    seconds = 1.0 if bench.quick else 10.0
     anyio.run(_add_user, broker.bootstrap)
     scram = _ready(sasl)
     _spin(scram, seconds)
@@ -303,7 +303,7 @@ def _side_by_side(
         pair = [(without, open_.pid, Turns()), (with_, ruled.pid, Turns())]
         for many, *_ in pair:
             many.hit(1.0)
-        for turn in range(40 if bench.quick else 200):
+        for turn in range(20 if bench.quick else 200):
             for many, pid, turns in pair if turn % 2 else reversed(pair):
                 turns.add(many, pid)
     before, after = pair[0][2], pair[1][2]

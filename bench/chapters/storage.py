@@ -157,7 +157,7 @@ def _lines(broker: Broker, event: str) -> list[dict[str, object]]:
 def _compaction(bench: Bench, broker: Broker) -> None:
     """Once alone, which is timed, and once beside a thousand produces a second."""
     total = 60_000_000 if bench.quick else 1_000_000_000
-    seconds = 3.0 if bench.quick else 10.0
+    seconds = 2.0 if bench.quick else 10.0
     if isinstance(broker, BrokerLite):
         _fill_dirty(broker, "alone", total // 2)
         _compact(broker, "alone")

@@ -37,7 +37,7 @@ SAMPLES = 15
 
 
 def run(bench: Bench) -> None:
-    seconds = 2.0 if bench.quick else 10.0
+    seconds = 1.0 if bench.quick else 10.0
     for broker in bench.contenders():
         create_topic(broker.bootstrap, "one", 1)
         create_topic(broker.bootstrap, "many", 8)
