@@ -23,7 +23,7 @@ _BY_LABEL = {state.label: state for state in State}
 def list_transactions(ctx: Context, req: ListTransactionsRequest) -> ListTransactionsResponse:
     states = {_BY_LABEL[name] for name in req.state_filters if name in _BY_LABEL}
     unknown = [name for name in req.state_filters if name not in _BY_LABEL]
-    now_ms = ctx.broker.clock.now_ms()
+    now_ms = ctx.broker.transactions.now_ms()
     coordinator = ctx.broker.transactions.coordinator
     pattern = req.transactional_id_pattern
     named = matching(pattern, (transaction.id for transaction in coordinator)) if pattern else None

@@ -47,7 +47,7 @@ from broker_lite.config.key import Scope
 from broker_lite.config.start import Durability, StartOptions, TopicAtStart
 from broker_lite.errors import BrokerError, StartRefused, StorageFailed
 from broker_lite.ids import GROUP_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
-from broker_lite.log.disk import MemoryDisk, RealDisk
+from broker_lite.log.disk import Disk, MemoryDisk, RealDisk
 from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
 from broker_lite.wire.codec import Piece
@@ -98,9 +98,10 @@ class Broker:
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, options: StartOptions, clock: Clock) -> AsyncIterator[Broker]:
+    async def running(cls, options: StartOptions, clock: Clock, disk: Disk | None = None) -> AsyncIterator[Broker]:
         """The broker of `options`, open while the block runs. StartRefused if it cannot be opened."""
-        disk = MemoryDisk() if options.durability is Durability.MEMORY else RealDisk()
+        if disk is None:
+            disk = MemoryDisk() if options.durability is Durability.MEMORY else RealDisk()
         folder = DataFolder.open(options.data, disk)
         clean = False
         try:
@@ -108,7 +109,7 @@ class Broker:
                 try:
                     broker = cls(options, clock, tasks, folder)
                     broker._load()
-                    await broker.transactions.finish_prepared()
+                    await broker.transactions.complete_prepared()
                 except (BrokerError, OSError) as error:
                     raise StartRefused(f"the data folder {options.data} cannot be opened: {error}") from error
                 tasks.start_soon(broker.groups.run)

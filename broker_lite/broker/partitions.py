@@ -123,7 +123,7 @@ class Partitions:
         path, away = folder.path / str(tp), folder.path / layout.deleted_folder_name(tp, topic_id)
         try:
             if partition is not None:
-                partition.close(clean=False)
+                partition.delete()
             if self._is_of(path, topic_id, partition):
                 folder.disk.rename(path, away)
                 self._retired.append(away)

@@ -1,13 +1,15 @@
 """Transactions, joined to the log and the clock.
 
-The coordinator decides; here its decisions are written to `__transaction_state` and carried out.  Once Prepare is
-written the outcome is certain: a marker goes to every partition of the transaction, then Complete is written.  Without
-`fsync` all of it happens in one turn of the loop.  In `fsync` mode Prepare is on disk before the first marker and the
-markers before Complete: otherwise a power cut could keep one marker and lose the decision.
+The coordinator decides; here its decisions are written to `__transaction_state` and applied, in one plain function for
+each: a decision is made on the state at the moment of its write.  Once Prepare is written the outcome is certain, and
+`broker.transaction_markers` brings it about.  Where an acknowledgement means that the disk has it, answers wait for the
+disk; nothing that was read before such a wait is used after it.
 
-After a restart what is prepared is finished before anybody is served.  A marker for a partition with nothing open
-changes nothing, so finishing twice is harmless.  And what is open in a partition without the coordinator's knowledge is
-settled, so that it cannot hold up readers for ever.
+After a restart what is prepared is completed before anybody is served, and what is open in a partition without the
+coordinator's knowledge is reconciled, so that it cannot hold up readers for ever.
+
+Timeouts are measured on a time line that starts with the wall clock and then follows the monotonic one: whoever sets
+the clock aborts nobody's transaction.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import anyio
 from broker_lite.broker.features import TRANSACTIONS
 from broker_lite.broker.groups import partition_of
 from broker_lite.broker.plain_records import latest_of_each_key
+from broker_lite.broker.transaction_markers import TransactionMarkers
 from broker_lite.config import coordination as keys
 from broker_lite.coordinator.decision import Decision, Record, Reply
 from broker_lite.coordinator.txns.coordinator import Coordinator, Producer, TransactionRules
@@ -33,10 +36,11 @@ from broker_lite.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
     Malformed,
+    MessageTooLarge,
     ProducerFenced,
+    RecordListTooLarge,
     StorageFailed,
     TransactionAbortable,
-    TransactionCoordinatorFenced,
     UnknownTopicOrPartition,
     refusal,
 )
@@ -54,6 +58,8 @@ log = get_logger(__name__)
 
 FIRST_PRODUCE_ABORTABLE = 11
 FIRST_PRODUCE_THAT_ADDS = 12
+RESERVED_TO_END = 256
+"""Bytes by which the record of an open transaction stays below the limit: the one that ends it is a little larger."""
 
 
 class Transactions:
@@ -65,7 +71,8 @@ class Transactions:
             id_expiration_ms=settings.get(keys.TRANSACTIONAL_ID_EXPIRATION_MS),
         )
         self.coordinator = Coordinator(rules, broker.producer_ids.new, lambda: broker.features_on.level(TRANSACTIONS))
-        self._finishing: set[str] = set()
+        self._markers = TransactionMarkers(broker, self.coordinator, self._write, self._state_partition)
+        self._epoch_ms = broker.clock.now_ms() - round(broker.clock.monotonic() * 1000)
         self._abort_at = 0.0
         self._expire_at = 0.0
 
@@ -118,7 +125,7 @@ class Transactions:
                 self.add_at_once(transactional_id, producer, partition.tp)
                 return
             leader_epoch = 0 if transaction is None else self._state_partition(transactional_id).leader_epoch
-            self._append_marker(
+            self._markers.append(
                 partition.tp,
                 writer.producer_id,
                 writer.epoch if transaction is None else max(writer.epoch, transaction.epoch),
@@ -128,19 +135,6 @@ class Transactions:
             )
         except BrokerError as error:
             log.error("transaction.not_settled", partition=str(partition.tp), reason=error.message)
-
-    async def finish_prepared(self) -> None:
-        """Complete what was decided before the last stop, or what a disk that refused has left half done."""
-        for transaction in self.coordinator.prepared():
-            if transaction.id not in self._finishing:
-                try:
-                    await self._finish(transaction)
-                except BrokerError as error:
-                    log.error("transaction.not_finished", transactional_id=transaction.id[:200], reason=error.message)
-                else:
-                    log.info(
-                        "transaction.finished", transactional_id=transaction.id[:200], state=transaction.state.label
-                    )
 
     @property
     def ticks_every(self) -> float:
@@ -152,16 +146,26 @@ class Transactions:
         )
         return min(abort_ms, expire_ms) / 1000
 
-    async def tick(self, now_ms: int, now: float) -> None:
-        """Abort what has been open for too long, forget what nobody uses."""
+    def now_ms(self) -> int:
+        """The time by which transactions age; unlike the wall clock it cannot be set while the broker runs."""
+        return self._epoch_ms + round(self._broker.clock.monotonic() * 1000)
+
+    async def complete_prepared(self) -> None:
+        """Complete what was decided before the last stop."""
+        await self._markers.complete_all(self.coordinator.prepared())
+
+    async def tick(self) -> None:
+        """Abort what has been open for too long, complete what is prepared, forget what nobody uses."""
+        now, get = self._broker.clock.monotonic(), self._broker.settings.get
         if now >= self._abort_at:
-            self._abort_at = now + self._broker.settings.get(keys.TRANSACTION_ABORT_TIMED_OUT_INTERVAL_MS) / 1000
-            for transaction in self.coordinator.timed_out(now_ms):
-                await self._abort_timed_out(transaction, now_ms)
-            await self.finish_prepared()
+            self._abort_at = now + get(keys.TRANSACTION_ABORT_TIMED_OUT_INTERVAL_MS) / 1000
+            async with anyio.create_task_group() as aborts:
+                for transactional_id in self.coordinator.timed_out(self.now_ms()):
+                    aborts.start_soon(self._abort_timed_out, transactional_id)
+        await self._markers.complete_all(self._markers.incomplete)
         if now >= self._expire_at:
-            self._expire_at = now + self._broker.settings.get(keys.TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS) / 1000
-            for transactional_id in self.coordinator.silent(now_ms):
+            self._expire_at = now + get(keys.TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS) / 1000
+            for transactional_id in self.coordinator.silent(self.now_ms()):
                 self._forget(transactional_id)
 
     def _forget(self, transactional_id: str) -> None:
@@ -172,29 +176,34 @@ class Transactions:
         else:
             log.info("transactional_id.expired", transactional_id=transactional_id[:200])
 
-    async def _abort_timed_out(self, transaction: Transaction, now_ms: int) -> None:
+    async def _abort_timed_out(self, transactional_id: str) -> None:
+        """Unless its transaction has ended since it was listed."""
+        now_ms, transaction = self.now_ms(), self.coordinator.find(transactional_id)
+        if transaction is None or not transaction.is_timed_out(now_ms):
+            return
         log.warning(
             "transaction.timed_out",
-            transactional_id=transaction.id[:200],
+            transactional_id=transactional_id[:200],
             producer_id=transaction.producer_id,
             open_for_ms=now_ms - transaction.started_ms,
             timeout_ms=transaction.timeout_ms,
             holds_up=sorted(str(tp) for tp in transaction.partitions)[:20],
         )
         try:
-            await self._carry_out(transaction.id, self.coordinator.abort_timed_out(transaction, now_ms))
+            await self._carry_out(transactional_id, self.coordinator.abort(transaction, now_ms))
         except BrokerError as error:
-            log.error("transaction.not_aborted", transactional_id=transaction.id[:200], reason=error.message)
+            log.error("transaction.not_aborted", transactional_id=transactional_id[:200], reason=error.message)
 
     def on_topic_deleted(self, topic: str) -> None:
         """Kafka lets `__transaction_state` be deleted: nobody knows any more who was in which transaction."""
         if topic == TRANSACTION_STATE_TOPIC:
             self.coordinator.forget_all()
+            self._markers.forget_all()
 
     # ---- what the APIs ask
 
     async def init(self, transactional_id: str, timeout_ms: int, given: Producer | None) -> Producer:
-        decision = self.coordinator.init(transactional_id, timeout_ms, given, self._broker.clock.now_ms())
+        decision = self.coordinator.init(transactional_id, timeout_ms, given, self.now_ms())
         producer = await self._carry_out(transactional_id, decision)
         if producer is None:
             raise ConcurrentTransactions(f"the open transaction of {transactional_id[:200]!r} was aborted, ask again")
@@ -203,15 +212,12 @@ class Transactions:
     async def add_partitions(
         self, transactional_id: str, producer: Producer, partitions: Iterable[TopicPartition]
     ) -> None:
-        decision = self.coordinator.add_partitions(
-            transactional_id, producer, frozenset(partitions), self._broker.clock.now_ms()
-        )
+        decision = self.coordinator.add_partitions(transactional_id, producer, frozenset(partitions), self.now_ms())
         await self._carry_out(transactional_id, decision)
 
     def add_at_once(self, transactional_id: str, producer: Producer, partition: TopicPartition) -> None:
         """The implicit add of KIP-890, in the same turn as the append that asks for it."""
-        now_ms = self._broker.clock.now_ms()
-        decision = self.coordinator.add_partitions(transactional_id, producer, frozenset([partition]), now_ms)
+        decision = self.coordinator.add_partitions(transactional_id, producer, frozenset([partition]), self.now_ms())
         self._write(transactional_id, decision)
 
     def verifier(self, transactional_id: str, partition: Partition, version: int) -> Callable[[Batch], None]:
@@ -254,15 +260,16 @@ class Transactions:
 
     async def offsets_durable(self, transactional_id: str, group: str) -> None:
         if self._broker.flusher.active:
-            places = (self._state_partition(transactional_id), self._partition(self.offsets_partition(group)))
-            for partition in places:
-                await self._broker.flusher.durable(partition, partition.offsets.end)
+            partitions = (self._state_partition(transactional_id), self._partition(self.offsets_partition(group)))
+            places = [(partition, partition.offsets.end) for partition in partitions]
+            for place in places:
+                await self._durable(*place)
 
     async def write_marker(
         self, tp: TopicPartition, producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int, version: int
     ) -> None:
         """For another coordinator, or for somebody who aborts a hanging transaction by hand."""
-        place = self._append_marker(
+        place = self._markers.append(
             tp, producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, version=version
         )
         await self._broker.flusher.durable(*place)
@@ -275,74 +282,32 @@ class Transactions:
 
     async def end(self, transactional_id: str, producer: Producer, *, commit: bool, version: int) -> Producer:
         decision = self.coordinator.end(
-            transactional_id, producer, commit=commit, version=version, now_ms=self._broker.clock.now_ms()
+            transactional_id, producer, commit=commit, version=version, now_ms=self.now_ms()
         )
         return await self._carry_out(transactional_id, decision)
 
     # ---- carrying out
 
     async def _carry_out(self, transactional_id: str, decision: Decision[Reply]) -> Reply:
-        """What is decided is carried out to the end, even if the one who asked has hung up."""
+        """What is decided is carried out to the end, even if the one who asked has hung up.
+
+        Once Prepare is on disk the answer is the decision's reply, as in Kafka: markers that are refused are retried.
+        """
         with anyio.CancelScope(shield=True):
-            partition, end = self._write(transactional_id, decision)
-            if partition is not None:
-                await self._broker.flusher.durable(partition, end)
-            transaction = self.coordinator.find(transactional_id)
-            if transaction is not None and transaction.state.is_prepared:
-                await self._finish(transaction)
+            written = self._write(transactional_id, decision)
+            if written is not None:
+                await self._markers.complete(transactional_id)  # if that was Prepare
+                await self._durable(*written)
         return decision.reply
 
-    async def _finish(self, transaction: Transaction) -> None:
-        """Markers into every partition, then Complete."""
-        if transaction.id in self._finishing:
-            return
-        self._finishing.add(transaction.id)
+    async def _durable(self, partition: Partition, upto: Offset) -> None:
+        """Nobody knows whether what could not be synced is there: whoever asked has to ask again."""
         try:
-            written = [self._mark(tp, transaction) for tp in sorted(transaction.partitions)]
-            for place in written:
-                if place is not None:
-                    await self._broker.flusher.durable(*place)
-            if self.coordinator.find(transaction.id) is None:
-                raise refusal(ErrorCode.NOT_COORDINATOR, f"{TRANSACTION_STATE_TOPIC} was deleted")
-            self._write(transaction.id, self.coordinator.complete(transaction, self._broker.clock.now_ms()))
-        finally:
-            self._finishing.discard(transaction.id)
-
-    def _mark(self, tp: TopicPartition, transaction: Transaction) -> tuple[Partition, Offset] | None:
-        """One marker. None: there is nothing to end any more, the topic was deleted or somebody ended it by hand."""
-        try:
-            return self._append_marker(
-                tp,
-                transaction.producer_id,
-                transaction.epoch,
-                commit=transaction.state is State.PREPARE_COMMIT,
-                coordinator_epoch=self._state_partition(transaction.id).leader_epoch,
-                version=transaction.version,
-            )
+            await self._broker.flusher.durable(partition, upto)
         except UnknownTopicOrPartition:
-            return None
-        except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
-            if transaction.producer_id in self._partition(tp).open_transactions():
-                raise
-            log.warning("transaction.ended_by_another", partition=str(tp), reason=error.message)
-            return None
-
-    def _append_marker(
-        self, tp: TopicPartition, producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int, version: int
-    ) -> tuple[Partition, Offset]:
-        partition = self._partition(tp)
-        appended = partition.append_marker(
-            producer_id,
-            epoch,
-            commit=commit,
-            coordinator_epoch=coordinator_epoch,
-            now_ms=self._broker.clock.now_ms(),
-            transaction_version=version,
-        )
-        if tp.topic == GROUP_OFFSETS_TOPIC:
-            self._broker.groups.marker_written(tp.partition, producer_id, commit=commit)
-        self._broker.appended(partition)
-        return partition, appended.end
+            raise refusal(ErrorCode.NOT_COORDINATOR, f"{partition.tp.topic} was deleted") from None
+        except StorageFailed as error:
+            raise CoordinatorNotAvailable(f"{partition.tp} cannot be synced: {error.message}") from error
 
     def _partition(self, tp: TopicPartition) -> Partition:
         return self._broker.topics.partition(tp.topic, tp.partition)
@@ -351,17 +316,27 @@ class Transactions:
         topic = self._broker.internal_topic(TRANSACTION_STATE_TOPIC)
         return self._broker.topics.partition(topic.name, partition_of(transactional_id, topic.partition_count))
 
-    def _write(self, transactional_id: str, decision: Decision[Reply]) -> tuple[Partition | None, Offset]:
-        """Write, apply. What cannot be written was never decided."""
+    def _write(self, transactional_id: str, decision: Decision[Reply]) -> tuple[Partition, Offset] | None:
+        """Write, apply. What cannot be written was never decided. Where it was written; None if nothing was."""
         if not decision.records:
-            return None, Offset(0)
-        partition = self._state_partition(transactional_id)
+            return None
         now_ms = self._broker.clock.now_ms()
+        batch = build_lines(decision.records, timestamp=now_ms)
         try:
-            appended = partition.append_internal(build_lines(decision.records, timestamp=now_ms), now_ms=now_ms)
+            partition = self._state_partition(transactional_id)
+            if len(batch) > partition.settings.rules.max_message_bytes - RESERVED_TO_END and _is_ongoing(decision):
+                raise MessageTooLarge(f"the record has {len(batch)} bytes, and its transaction could never end")
+            appended = partition.append_internal(batch, now_ms=now_ms)
         except StorageFailed as error:
             raise CoordinatorNotAvailable(f"the transaction log cannot be written: {error.message}") from error
+        except (MessageTooLarge, RecordListTooLarge) as error:
+            raise refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"too many partitions: {error.message}") from error
         self._broker.appended(partition)
         for record in decision.records:
             self.coordinator.apply(record)
         return partition, appended.end
+
+
+def _is_ongoing(decision: Decision[Reply]) -> bool:
+    _, transaction = decision.records[0].spoken or (None, None)
+    return isinstance(transaction, Transaction) and transaction.state is State.ONGOING

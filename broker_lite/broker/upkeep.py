@@ -65,7 +65,7 @@ class Upkeep:
         while True:
             await clock.wait(never, min(CHECKPOINT_EVERY, transactions.ticks_every))
             with surviving("transactions"):
-                await transactions.tick(clock.now_ms(), clock.monotonic())
+                await transactions.tick()
 
     def tick(self) -> None:
         broker = self._broker

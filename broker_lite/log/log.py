@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from broker_lite.errors import CorruptMessage, OffsetOutOfRange, StorageFailed
+from broker_lite.errors import BrokerError, CorruptMessage, OffsetOutOfRange, StorageFailed, UnknownTopicOrPartition
 from broker_lite.ids import Offset
 from broker_lite.log.aborted import AbortedIndex, AbortedTxn
 from broker_lite.log.disk import Disk
@@ -62,6 +62,7 @@ class Log:
         "_segments",
         "_stamped",
         "aborted",
+        "deleted",
         "disk",
         "end",
         "epochs",
@@ -98,6 +99,8 @@ class Log:
         self.end = Offset(self._active.next_offset)
         self.recovery_point = self.start
         self._offline = "" if opened.report.damage is None else str(opened.report.damage)
+        self.deleted = False
+        """Its topic is gone, and the folder may be another's by now."""
         self.missing = opened.missing
         """Nothing was ever written, so there is no folder yet."""
         self._new_files = opened.new
@@ -112,7 +115,7 @@ class Log:
     def append(self, batch: Batch, *, base: Offset, leader_epoch: int, now_ms: int) -> None:
         """`batch` is now in the log at `base`, or StorageFailed is raised and it is not."""
         if self._offline:
-            raise StorageFailed(self._offline)
+            raise self.offline_error()
         if self.missing:
             self._make()
         assert base >= self.end, f"{base=} {self.end=}"
@@ -281,6 +284,12 @@ class Log:
     def offline(self) -> str:
         """Why nothing can be appended; empty if it can."""
         return self._offline
+
+    def offline_error(self) -> BrokerError:
+        """What to tell whoever wants to append to a log that is offline."""
+        if self.deleted:
+            return UnknownTopicOrPartition(f"{self.path.name} was deleted")
+        return StorageFailed(self._offline)
 
     def _segment_base(self, offset: int) -> int:
         return self._segments[self._finder.segment_of(offset)].base

@@ -375,7 +375,7 @@ class Partition:
 
     def check_online(self) -> None:
         if self.log.offline:
-            raise StorageFailed(self.log.offline)
+            raise self.log.offline_error()
 
     def go_offline(self, reason: str) -> None:
         """Nothing is written any more; what readers could see they still can."""
@@ -393,6 +393,11 @@ class Partition:
         if clean and self.log.end > self.log.segments[0].base:
             self._snapshot(self.log.end)
         self.log.close(clean)
+
+    def delete(self) -> None:
+        """The topic is gone: whoever still holds this partition hears UNKNOWN_TOPIC_OR_PARTITION."""
+        self.log.deleted = True
+        self.log.close(clean=False)
 
     def _snapshot(self, offset: Offset) -> None:
         """A cache: if the disk refuses it, the next start replays more."""

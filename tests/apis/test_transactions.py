@@ -55,6 +55,8 @@ class Producer:
         self.talk, self.name, self.new = talk, name, new
         self.id = self.epoch = -1
         self.sequence: dict[tuple[str, int], int] = {}
+        self.last_offset = -1
+        """Of the record that was sent last."""
 
     async def init(self, version: int = 4, timeout_ms: int = 60_000) -> int:
         request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=timeout_ms)
@@ -85,6 +87,7 @@ class Producer:
         )
         if answer.error_code == 0:
             self.sequence[topic, partition] = sequence + 1
+            self.last_offset = answer.base_offset
         return answer.error_code
 
     async def end(self, *, commit: bool = True, version: int | None = None) -> int:

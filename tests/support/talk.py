@@ -17,6 +17,7 @@ from broker_lite.broker.broker import Broker
 from broker_lite.clock import Clock, ManualClock
 from broker_lite.config.sources import Settings, Source
 from broker_lite.config.start import Durability, StartOptions, TopicAtStart
+from broker_lite.log.disk import Disk
 from broker_lite.log.slice import FileSlice
 from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.wire.codec import decode, encode
@@ -166,6 +167,7 @@ async def talking(
     durability: Durability = Durability.MEMORY,
     settings: dict[str, str] | None = None,
     topics: list[TopicAtStart] | None = None,
+    disk: Disk | None = None,
 ) -> AsyncIterator[Talk]:
     """The broker lives in a task of its own, because a fixture may be entered and left in different ones."""
     registry.load()
@@ -175,7 +177,7 @@ async def talking(
 
     async def live() -> None:
         try:
-            async with Broker.running(wanted, clock or ManualClock(NOW)) as broker:
+            async with Broker.running(wanted, clock or ManualClock(NOW), disk) as broker:
                 opened.set_result(broker)
                 await stop.wait()
         except BaseException as error:

@@ -273,7 +273,7 @@ async def test_while_the_last_transaction_is_being_completed(talk: Talk) -> None
         assert await holder.commit_offset(1, version=version) == code
     assert await holder.end(version=4) == E.CONCURRENT_TRANSACTIONS
     assert await holder.end(version=4, commit=False) == E.INVALID_TXN_STATE
-    await talk.broker.transactions.finish_prepared()
+    await talk.broker.transactions.complete_prepared()
     assert await holder.end(version=4) == E.NONE
 
 

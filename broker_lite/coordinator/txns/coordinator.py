@@ -195,7 +195,8 @@ class Coordinator:
         return self._decide(prepared, reply)
 
     def complete(self, transaction: Transaction, now_ms: int) -> Decision[None]:
-        """All markers of a prepared transaction are written."""
+        """All markers of `transaction` are written, which must be what is prepared now."""
+        self._check_current(transaction)
         return self._decide(transaction.completed(now_ms), None)
 
     def _fenced(self, now: Transaction, now_ms: int) -> Transaction:
@@ -206,20 +207,24 @@ class Coordinator:
 
     # ---- time
 
-    def prepared(self) -> list[Transaction]:
+    def prepared(self) -> list[str]:
         """Decided but not completed: after a restart their markers are to be written again."""
-        return [transaction for transaction in self if transaction.state.is_prepared]
+        return [transaction.id for transaction in self if transaction.state.is_prepared]
 
-    def timed_out(self, now_ms: int) -> list[Transaction]:
-        return [
-            transaction
-            for transaction in self
-            if transaction.state is State.ONGOING and transaction.started_ms + transaction.timeout_ms < now_ms
-        ]
+    def timed_out(self, now_ms: int) -> list[str]:
+        return [transaction.id for transaction in self if transaction.is_timed_out(now_ms)]
 
-    def abort_timed_out(self, transaction: Transaction, now_ms: int) -> Decision[None]:
-        """Decide against its producer, which is fenced by the raised epoch."""
+    def abort(self, transaction: Transaction, now_ms: int) -> Decision[None]:
+        """Decide against the producer of `transaction`, which must be open now; it is fenced by the raised epoch."""
+        self._check_current(transaction)
         return self._decide(self._fenced(transaction, now_ms), None)
+
+    def is_current(self, transaction: Transaction) -> bool:
+        """Whether nothing has been decided about its transactional id since it was looked up."""
+        return self._transactions.get(transaction.id) is transaction
+
+    def _check_current(self, transaction: Transaction) -> None:
+        assert self.is_current(transaction), f"{transaction.id}: {transaction.state.label} is not its state any more"
 
     def silent(self, now_ms: int) -> list[str]:
         """Ids that nobody has used for long."""

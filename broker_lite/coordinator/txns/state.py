@@ -95,6 +95,10 @@ class Transaction:
     def bumps(self) -> bool:
         return self.version >= BUMPING
 
+    def is_timed_out(self, now_ms: int) -> bool:
+        """Open for too long, or since a time that is too far ahead: the clock was set back while the broker was off."""
+        return self.state is State.ONGOING and abs(now_ms - self.started_ms) > self.timeout_ms
+
     def _to(self, following: Transaction) -> Transaction:
         assert self.state in _MAY_FOLLOW[following.state], f"{self.id}: {self.state.label} to {following.state.label}"
         return following

@@ -436,7 +436,7 @@ def test_aborting_nothing_with_the_last_epoch_brings_a_new_id(script: Script, at
 
 def test_a_time_out_in_the_last_epoch_moves_to_a_new_id(script: Script, at_the_last_epoch: Producer) -> None:
     script.add(at_the_last_epoch, P0)
-    script.does(script.coordinator.abort_timed_out(script.now, script.now_ms + 60_001))
+    script.does(script.coordinator.abort(script.now, script.now_ms + 60_001))
     assert script.now.epoch == 32767
     script.complete()
     assert (script.now.producer_id, script.now.epoch) == (1001, 0)
@@ -449,8 +449,8 @@ def test_a_transaction_that_is_open_too_long_is_aborted_and_its_producer_fenced(
     mine = script.begin()
     script.add(mine, P0)
     assert script.coordinator.timed_out(script.now_ms + 60_000) == []
-    (late,) = script.coordinator.timed_out(script.now_ms + 60_001)
-    script.does(script.coordinator.abort_timed_out(late, script.now_ms + 60_001))
+    assert script.coordinator.timed_out(script.now_ms + 60_001) == ["x"]
+    script.does(script.coordinator.abort(script.now, script.now_ms + 60_001))
     assert script.now.state is State.PREPARE_ABORT
     script.complete()
     with pytest.raises(ProducerFenced):
@@ -477,6 +477,7 @@ def test_a_restart_finds_what_was_decided_and_not_completed(script: Script) -> N
     script.prepare(mine, version=NEW)
     before = script.now
     script.restart()
-    (found,) = script.coordinator.prepared()
+    assert script.coordinator.prepared() == ["x"]
+    found = script.now
     assert found.partitions == {P0, P1}
     assert (found.state, found.epoch, found.version) == (before.state, before.epoch, before.version)
