@@ -1,9 +1,10 @@
 """Transactions under fire: clients and the broker are killed, and at the end every promise holds.
 
 Eight producers, a copier and a reader; every two seconds one of them is killed or gets a twin with the same
-transactional id, every ten seconds the broker is killed.
+transactional id, every ten seconds the broker is killed.  Its housekeeping runs every ten milliseconds, so that it
+meets live transactions all the time.
 
-    SECONDS=120 (default), SEED=… to repeat a run
+    SECONDS=60 for each durability (default), SEED=… to repeat a run
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from tests.support.broker import BrokerProcess
 from tests.transactions.checker import check
 from tests.transactions.history import History, Recorder
 from tests.transactions.reading import to_the_end
+from tests.transactions.storm import HOUSEKEEPING
 from tests.transactions.worker import GROUP, IN, OTHER, OUT, PARTITIONS, TIMEOUT_MS
 
 pytestmark = pytest.mark.clients
 
-SECONDS = float(os.environ.get("SECONDS", "120"))
+SECONDS = float(os.environ.get("SECONDS", "60"))
 SEED = int(os.environ.get("SEED", str(random.randrange(10**6))))
 TOPICS = (IN, OTHER, OUT)
 
@@ -83,12 +85,14 @@ class Crowd:
 
 
 @pytest.mark.timeout(SECONDS * 2 + 240)
+@pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_every_transaction_is_there_whole_or_not_at_all(
-    broker_process: Callable[..., BrokerProcess], tmp_path: Path
+    broker_process: Callable[..., BrokerProcess], tmp_path: Path, durability: str
 ) -> None:
     dice = random.Random(SEED)
     print(f"SEED={SEED} SECONDS={SECONDS:g}")
-    broker = broker_process("--set", "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000")
+    housekeeping = [word for key, value in HOUSEKEEPING.items() for word in ("--set", f"{key}={value}")]
+    broker = broker_process("--durability", durability, *housekeeping)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in TOPICS]).values():
         made.result(30)
