@@ -2,7 +2,9 @@
 
 The model is the list of what was written.  What a producer may send next, which transactions are open and what a
 read_committed consumer sees is worked out from that list anew each time, by the rules as a person would tell them.
-The partition must agree after any mixture of appends, repeats, fencing, markers, deletions, restarts and kills.
+The partition must agree after any mixture of appends, repeats, fencing, markers, deletions, restarts and kills, and
+of appends that a full disk refuses half way.  Once where everybody may read what is written, once where only what is
+synced may be read: there a reader sees what the history was when the last sync was made.
 """
 
 from __future__ import annotations
@@ -15,14 +17,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from broker_lite.errors import BrokerError, ErrorCode, InvalidProducerEpoch
+from broker_lite.errors import BrokerError, ErrorCode, InvalidProducerEpoch, StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.log.log import LogSettings
-from broker_lite.log.memory_disk import MemoryDisk
 from broker_lite.partition.partition import PartitionSettings
 from broker_lite.records.batch import walk
 from broker_lite.records.control import read_marker
-from tests.partition.house import House, batch
+from tests.partition.house import FullDisk, House, batch
 
 WRAP = 2**31
 PRODUCERS = st.integers(1, 3)
@@ -43,6 +44,12 @@ class Event:
 class History:
     def __init__(self) -> None:
         self.events: list[Event] = []
+
+    def upto(self, offset: int) -> History:
+        """What is known to somebody who sees nothing from this offset on."""
+        known = History()
+        known.events = [event for event in self.events if event.base < offset]
+        return known
 
     @property
     def end(self) -> int:
@@ -114,12 +121,26 @@ class History:
 
 
 class OnePartition(RuleBasedStateMachine):
+    hold_high_until_synced = False
+
     @initialize()
     def open(self) -> None:
-        small = PartitionSettings(log=LogSettings(segment_bytes=900, index_interval_bytes=100))
-        self.house = House(Path("/data"), MemoryDisk(), small)
+        small = PartitionSettings(
+            log=LogSettings(segment_bytes=900, index_interval_bytes=100),
+            hold_high_until_synced=self.hold_high_until_synced,
+        )
+        self.disk = FullDisk()
+        self.house = House(Path("/data"), self.disk, small)
         self.history = History()
-        self.start = 0
+        self.start = self.synced = 0
+
+    @property
+    def high(self) -> int:
+        return self.synced if self.hold_high_until_synced else self.history.end
+
+    @property
+    def visible(self) -> History:
+        return self.history.upto(self.high)
 
     def send(self, sent: Event) -> None:
         expected = self.history.verdict(sent)
@@ -199,20 +220,41 @@ class OnePartition(RuleBasedStateMachine):
     def delete_some(self, part: int) -> None:
         """At most up to the oldest open transaction, and leaving what the producers are remembered by."""
         oldest = [event.base for producer in range(1, 4) for event in self.history.of(producer)[-6:]]
-        upto = min([self.history.stable(), *oldest])
+        upto = min([self.history.stable(), self.visible.stable(), *oldest])
         self.start = max(self.start, self.start + (upto - self.start) * part // 4)
         assert self.house.partition.delete_records(self.start) == self.start
+
+    @rule(producer=PRODUCERS, marker=st.booleans())
+    def a_full_disk_refuses(self, producer: int, marker: bool) -> None:
+        """As if nobody had asked: the next one who asks the same is answered as the first should have been."""
+        epoch = self.history.epoch(producer) or 0
+        sequence = self.history.next_sequence(producer)
+        one = batch(producer=producer, epoch=epoch, sequence=sequence, transactional=True)
+        self.disk.full = True
+        with pytest.raises(StorageFailed):
+            self.house.end(producer, epoch) if marker else self.house.append(one)
+        self.disk.full = False
+
+    @rule()
+    def sync(self) -> None:
+        job = self.house.partition.unsynced()
+        if job is not None:
+            job.run()
+            self.house.partition.synced(job.upto)
+        self.synced = self.history.end
 
     @rule()
     def stop_and_start(self) -> None:
         self.house.restart()
+        self.synced = self.history.end
 
     @rule()
     def kill_and_start(self) -> None:
         self.house.kill()
+        self.synced = self.history.end
 
     def consume_committed(self, max_bytes: int) -> None:
-        assert self.consumed(max_bytes) == self.history.committed(self.start)
+        assert self.consumed(max_bytes) == self.visible.committed(self.start)
 
     def teardown(self) -> None:
         if hasattr(self, "history"):
@@ -246,8 +288,8 @@ class OnePartition(RuleBasedStateMachine):
     @invariant()
     def the_four_offsets_are_right(self) -> None:
         if hasattr(self, "history"):
-            end = self.history.end
-            assert self.house.all_four == (self.start, max(self.start, self.history.stable()), end, end)
+            stable = max(self.start, self.visible.stable())
+            assert self.house.all_four == (self.start, stable, self.high, self.history.end)
 
     @invariant()
     def open_transactions_are_right(self) -> None:
@@ -258,10 +300,16 @@ class OnePartition(RuleBasedStateMachine):
             }
 
 
-OnePartition.TestCase.settings = settings(
-    max_examples=80,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+class OneSyncedPartition(OnePartition):
+    hold_high_until_synced = True
+
+
+for machine in (OnePartition, OneSyncedPartition):
+    machine.TestCase.settings = settings(
+        max_examples=80,
+        stateful_step_count=40,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    )
 TestOnePartition = OnePartition.TestCase
+TestOneSyncedPartition = OneSyncedPartition.TestCase
