@@ -35,6 +35,7 @@ from broker_lite.wire.messages.k22_init_producer_id import InitProducerIdRequest
 from broker_lite.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest
 from broker_lite.wire.schema import spec_of
 from tests.support.broker import BrokerProcess
+from tests.support.housekeeping import as_arguments
 from tests.wire.samples import seeded
 from tests.wire.test_fuzz import damaged
 
@@ -164,12 +165,13 @@ async def well_behaved(port: int, done: asyncio.Event) -> list[bytes]:
     return written
 
 
-async def test_a_broker_outlives_hostile_clients(tmp_path: Path) -> None:
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+async def test_a_broker_outlives_hostile_clients(tmp_path: Path, durability: str) -> None:
     seed = int(os.environ.get("BROKER_LITE_FUZZ_SEED", "2026"))
-    with BrokerProcess(tmp_path, ["--topic", "side"]) as broker:
+    with BrokerProcess(tmp_path, ["--topic", "side", "--durability", durability, *as_arguments()]) as broker:
         done = asyncio.Event()
         beside = asyncio.create_task(well_behaved(broker.port, done))
-        share = REQUESTS // HOSTILE_CLIENTS
+        share = REQUESTS // 2 // HOSTILE_CLIENTS
         heard = await asyncio.gather(
             *(hostile(broker.port, random.Random(seed + number), share) for number in range(HOSTILE_CLIENTS))
         )

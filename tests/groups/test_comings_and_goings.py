@@ -3,7 +3,8 @@
 Every record is read by somebody, and no partition's offset ever goes back: the log of `__consumer_offsets` tells in
 which order commits were taken, and a member that was thought dead must not have been believed after its successor.
 
-Three groups at a time have their adventures, each on a topic of its own, because most of it is waiting for sessions.
+Six groups at a time have their adventures, each on a topic of its own, because most of it is waiting for sessions:
+half of them at a broker whose answers wait for the disk.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -21,11 +23,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from broker_lite.coordinator.schemas import OffsetCommitKey, OffsetCommitValue, read
 from tests.groups.workers import KINDS, Kind, Place, Worker, wait_until
 from tests.support.broker import BrokerProcess
+from tests.support.housekeeping import BUSY, as_arguments
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 
 PARTITIONS = 6
-AT_ONCE = 3
+AT_ONCE = 6
+DURABILITIES = ("os", "fsync")
 SETTINGS = {
     "group.min.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000",
@@ -33,41 +37,54 @@ SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "500",
     "offsets.topic.num.partitions": "1",
+    **BUSY,
 }
+Adventures = dict[tuple[str, str], "Future[None]"]
+"""By the client's name and the durability of its broker."""
 
 
 @pytest.fixture(scope="module")
-def short_sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker on which a member is dead after three seconds of silence."""
-    arguments = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
-    with BrokerProcess(tmp_path_factory.mktemp("groups"), arguments) as broker:
-        yield broker
+def short_sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, BrokerProcess]]:
+    """Brokers on which a member is dead after three seconds of silence, one for each durability."""
+    with ExitStack() as stack:
+        yield {
+            durability: stack.enter_context(
+                BrokerProcess(
+                    tmp_path_factory.mktemp(f"groups-{durability}"),
+                    ["--durability", durability, *as_arguments(SETTINGS)],
+                )
+            )
+            for durability in DURABILITIES
+        }
 
 
 @pytest.fixture(scope="module")
 def adventures(
-    request: pytest.FixtureRequest, short_sessions: BrokerProcess, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
+    request: pytest.FixtureRequest, short_sessions: dict[str, BrokerProcess], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Adventures]:
     """Those of the clients that were asked for, under way."""
-    folder = tmp_path_factory.mktemp("workers")
     asked = {item.callspec.params["kind"].name for item in request.session.items if hasattr(item, "callspec")
              and isinstance(item.callspec.params.get("kind"), Kind)}  # fmt: skip
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {
-            kind.name: pool.submit(adventure, kind, short_sessions.bootstrap, folder)
+            (kind.name, durability): pool.submit(
+                adventure, kind, broker.bootstrap, tmp_path_factory.mktemp(f"workers-{durability}")
+            )
             for kind in KINDS
+            for durability, broker in short_sessions.items()
             if kind.name in asked and kind.missing() is None
         }
 
 
+@pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name.replace(" ", "-"))
 def test_every_record_is_read_and_no_offset_goes_back(
-    kind: Kind, adventures: dict[str, Future[None]], short_sessions: BrokerProcess
+    kind: Kind, durability: str, adventures: Adventures, short_sessions: dict[str, BrokerProcess]
 ) -> None:
     if reason := kind.missing():
         pytest.skip(reason)
-    adventures[kind.name].result(120)
-    commits = committed(short_sessions.bootstrap, topic_of(kind))
+    adventures[kind.name, durability].result(240)
+    commits = committed(short_sessions[durability].bootstrap, topic_of(kind))
     assert set(commits) == set(range(PARTITIONS))
     for partition, offsets in commits.items():
         assert offsets == sorted(offsets), f"partition {partition} went back"

@@ -28,6 +28,7 @@ from broker_lite.records.control import read_marker
 from broker_lite.records.record import records_of
 from broker_lite.wire.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from tests.apis.test_transactions import Producer
+from tests.support.housekeeping import BUSY
 from tests.support.talk import Talk, bytes_of, talking
 from tests.transactions.checker import check
 from tests.transactions.history import Event, History, Json, Place
@@ -36,15 +37,6 @@ TOPICS, PARTITIONS = ("t", "u"), 2
 SHORT_LIVED = "gone"
 """A topic that somebody may delete at any moment; nothing is promised of its records."""
 SOON_MS = 25
-HOUSEKEEPING = {
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "10",
-    "transaction.remove.expired.transaction.cleanup.interval.ms": "10",
-    "log.retention.check.interval.ms": "10",
-    "offsets.retention.check.interval.ms": "10",
-    "log.cleaner.backoff.ms": "10",
-    "group.initial.rebalance.delay.ms": "0",
-}
-"""Intervals turned down, so that background work meets live work thousands of times."""
 RETRIED = {E.CONCURRENT_TRANSACTIONS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.NOT_ENOUGH_REPLICAS}
 """What every producer tries again without a word."""
 FENCED = {E.PRODUCER_FENCED, E.INVALID_PRODUCER_EPOCH}
@@ -252,7 +244,7 @@ async def stormy(
 ) -> AsyncIterator[Storm]:
     """A storm that lasts as long as the block; afterwards its history is whole. `hasty` of the producers time out."""
     dice = random.Random(seed)
-    async with talking(folder, SystemClock(), durability=durability, settings=HOUSEKEEPING, disk=disk) as talk:
+    async with talking(folder, SystemClock(), durability=durability, settings=BUSY, disk=disk) as talk:
         storm = Storm(talk, dice, deleting=deleting)
         for topic in storm.topics:
             talk.broker.topics.create(topic, PARTITIONS, {})

@@ -23,10 +23,10 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLev
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tests.support.broker import BrokerProcess
+from tests.support.housekeeping import as_arguments
 from tests.transactions.checker import check
 from tests.transactions.history import History, Recorder
 from tests.transactions.reading import to_the_end
-from tests.transactions.storm import HOUSEKEEPING
 from tests.transactions.worker import GROUP, IN, OTHER, OUT, PARTITIONS, TIMEOUT_MS
 
 pytestmark = pytest.mark.clients
@@ -91,8 +91,7 @@ def test_every_transaction_is_there_whole_or_not_at_all(
 ) -> None:
     dice = random.Random(SEED)
     print(f"SEED={SEED} SECONDS={SECONDS:g}")
-    housekeeping = [word for key, value in HOUSEKEEPING.items() for word in ("--set", f"{key}={value}")]
-    broker = broker_process("--durability", durability, *housekeeping)
+    broker = broker_process("--durability", durability, *as_arguments())
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in TOPICS]).values():
         made.result(30)
