@@ -19,7 +19,7 @@ from anyio.abc import ByteStream
 from broker_lite import __version__
 from broker_lite.client.access import Access, Login
 from broker_lite.errors import ErrorCode, Malformed, UnsupportedVersion, refusal
-from broker_lite.wire.codec import decode, encode_bytes
+from broker_lite.wire.codec import BUDGET, decode, encode_bytes
 from broker_lite.wire.headers import RequestHeader, request_header, request_is_flexible, response_is_flexible
 from broker_lite.wire.messages import modules
 from broker_lite.wire.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -142,7 +142,8 @@ class Connection:
 
     async def _read(self, answer: type[R], version: int, body: memoryview) -> tuple[R, int]:
         try:
-            return decode(answer, version, body)
+            # We asked for it, and its size is bounded: Metadata of 200,000 partitions has a million elements.
+            return decode(answer, version, body, max_elements=max(BUDGET, len(body)))
         except Malformed as error:
             await self.close()
             raise Unreachable(f"{self.address} sent an answer that cannot be read: {error}") from None

@@ -13,7 +13,12 @@ from anyio.abc import SocketStream
 from broker_lite.client.connection import Connection, Unreachable
 from broker_lite.errors import UnsupportedVersion
 from broker_lite.wire.codec import encode_bytes
-from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataResponse
+from broker_lite.wire.messages.k03_metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from broker_lite.wire.messages.k18_api_versions import ApiVersion, ApiVersionsResponse
 from broker_lite.wire.messages.k19_create_topics import CreateTopicsRequest
 
@@ -158,3 +163,23 @@ async def test_a_request_that_is_cancelled_halfway_closes_the_connection() -> No
             await connection.request(MetadataRequest(topics=None), MetadataResponse)
         assert scope.cancelled_caught
         assert connection.closed
+
+
+async def test_an_answer_may_name_more_partitions_than_a_request_could() -> None:
+    """Each partition counts for itself, its replicas and those in sync: a request may have 100,000 of all of them."""
+    parts = [
+        MetadataResponsePartition(partition_index=n, leader_id=1, replica_nodes=[1], isr_nodes=[1])
+        for n in range(40_000)
+    ]
+    told = MetadataResponse(brokers=[], topics=[MetadataResponseTopic(name="t", partitions=parts)])
+
+    def answer(key: int, version: int, correlation_id: int) -> bytes:
+        if key == 18:
+            return speaks(correlation_id, version, versions=(18, 0, 3), metadata=(3, 4, 4))
+        return struct.pack(">i", correlation_id) + encode_bytes(told, version)
+
+    async with peer(answer) as port:
+        connection = await open_to(port)
+        found = await connection.request(MetadataRequest(topics=None), MetadataResponse)
+        await connection.close()
+    assert len(found.topics[0].partitions) == 40_000
