@@ -25,6 +25,7 @@ from broker_lite.broker.fetch_sessions import FetchSessions
 from broker_lite.broker.flusher import Flusher
 from broker_lite.broker.groups import GroupCoordinator
 from broker_lite.broker.journal import Change, Journal
+from broker_lite.broker.log_starts import LogStarts
 from broker_lite.broker.metrics import Metrics
 from broker_lite.broker.partitions import Partitions
 from broker_lite.broker.producer_ids import KIND as PRODUCER_IDS
@@ -91,7 +92,9 @@ class Broker:
         self.groups = GroupCoordinator(self)
         self.transactions = Transactions(self)
         self.upkeep = Upkeep(self)
-        self.removal = Removal(self.topics)
+        self.log_starts = LogStarts(folder, self.topics, tasks, sync=self.flusher.active)
+        self.removal = Removal(self)
+        self.stopped_cleanly = False
         self.creating = Creating(tasks, clock, self._auto_create, lambda: len(self.topics))
 
     # ---- life
@@ -119,7 +122,8 @@ class Broker:
                 tasks.cancel_scope.cancel()
             clean = broker._close()
         finally:
-            folder.close(clean=clean)
+            clean = folder.close(clean=clean)
+        broker.stopped_cleanly = clean
 
     def _load(self) -> None:
         keepers: dict[str, Callable[[Change], None]] = {
@@ -174,8 +178,12 @@ class Broker:
             except StorageFailed as error:
                 clean = False
                 log.error("partition.not_closed", partition=str(partition.tp), reason=error.message)
-        self._journal.close()
-        self.folder.checkpoint(self.topics.open_partitions(), sync=True)
+        try:
+            self._journal.close()
+            self.folder.checkpoint(self.topics.open_partitions(), sync=True)
+        except (StorageFailed, OSError) as error:
+            clean = False
+            log.error("data_folder.not_closed", path=str(self.folder.path), reason=str(error))
         return clean
 
     # ---- what the APIs ask
@@ -194,10 +202,6 @@ class Broker:
     @property
     def journal_end(self) -> int:
         return self._journal.end
-
-    def checkpoint(self) -> None:
-        """Write down where each log starts and how far it is safe, as durable as acknowledged records are."""
-        self.folder.checkpoint(self.topics.open_partitions(), sync=self.flusher.active)
 
     def appended(self, partition: Partition) -> None:
         """Records were written to `partition`: see that they become durable and that readers hear of it."""

@@ -11,28 +11,39 @@ import base64
 import errno
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
 
 from broker_lite.errors import StartRefused
-from broker_lite.ids import TopicPartition
+from broker_lite.ids import Offset, TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.disk import Disk, Lock
+from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
-from broker_lite.shapes import dataclass, field
+from broker_lite.shapes import dataclass
+
+log = get_logger(__name__)
 
 _CHECKPOINTS = (layout.RECOVERY_POINTS, layout.LOG_STARTS, layout.HIGH_WATERMARKS)
 _NO_ID = "A" * 22
 
 
-@dataclass(slots=True)
-class _State:
-    """What the three checkpoints say, and the how manieth state this is."""
+Columns = dict[str, dict[TopicPartition, int]]
+"""For each checkpoint what it says."""
 
-    number: int
-    columns: tuple[dict[TopicPartition, int], ...] = field(default_factory=lambda: ({}, {}, {}))
+
+@dataclass(slots=True)
+class _Written:
+    """What a checkpoint says now."""
+
+    number: int = 0
+    """The how manieth state it was part of."""
+    offsets: dict[TopicPartition, int] | None = None
+    """None: nobody knows, because a write failed."""
+    synced: bool = False
 
 
 class DataFolder:
@@ -47,9 +58,9 @@ class DataFolder:
         self.log_starts = checkpoints.read_offsets(disk, path / layout.LOG_STARTS)
         self.high_watermarks = checkpoints.read_offsets(disk, path / layout.HIGH_WATERMARKS)
         self._numbers = count(1)
-        self._written = _State(0)
-        self._synced = False
+        self._written = {name: _Written() for name in _CHECKPOINTS}
         self._writing = threading.Lock()
+        self._moving = False
 
     @classmethod
     def open(cls, path: Path, disk: Disk) -> DataFolder:
@@ -61,7 +72,11 @@ class DataFolder:
             raise StartRefused(f"the data folder {path} is in use by another broker") from None
         except OSError as error:
             raise StartRefused(f"the data folder {path} cannot be used: {error.strerror or error}") from None
-        return cls(path, disk, lock)
+        try:
+            return cls(path, disk, lock)
+        except OSError as error:
+            lock.release()
+            raise StartRefused(f"the data folder {path} cannot be used: {error.strerror or error}") from None
 
     def identify(self, *, node_id: int, cluster_id: str | None) -> str:
         """The cluster id: the one asked for, or the folder's, or a new one."""
@@ -96,40 +111,82 @@ class DataFolder:
 
     def checkpoint(self, partitions: Iterable[Partition], *, sync: bool) -> None:
         """Write down how far each log is safe, where it starts and what readers may see."""
-        self._write(self._state_of(partitions), sync=sync)
+        self._write(next(self._numbers), _columns(partitions), sync=sync)
 
     def checkpoint_later(self, partitions: Iterable[Partition]) -> Callable[[], None]:
-        """The same, as of now and on the platter, for a thread to do."""
-        return partial(self._write, self._state_of(partitions), sync=True)
+        """How far each log is safe and what readers may see, as of now and on the platter, for a thread to do."""
+        columns = _columns(partitions)
+        del columns[layout.LOG_STARTS]
+        return partial(self._write, next(self._numbers), columns, sync=True)
+
+    def log_starts_later(
+        self, partitions: Iterable[Partition], moved: Mapping[Partition, Offset], *, sync: bool
+    ) -> Callable[[], None]:
+        """Where each log starts, as of now and for some as it will be, for a thread to do: on disk when it returns.
+
+        OSError: the file says what it said before. From now on until `log_starts_written` nobody else may write it.
+        """
+        self._moving = True
+        now: dict[TopicPartition, int] = {}
+        later: dict[TopicPartition, int] = {}
+        for partition in partitions:
+            if not partition.log.missing:
+                start = now[partition.tp] = partition.offsets.start
+                later[partition.tp] = max(start, moved.get(partition, start))
+        return partial(self._move_log_starts, next(self._numbers), now, later, sync=sync)
+
+    def log_starts_written(self) -> None:
+        self._moving = False
 
     @property
     def busy(self) -> bool:
-        """A thread is writing: whoever has time comes back later."""
-        return self._writing.locked()
+        """A thread is writing, or what it wrote does not yet count: whoever has time comes back later."""
+        return self._moving or self._writing.locked()
 
-    def _state_of(self, partitions: Iterable[Partition]) -> _State:
-        state = _State(next(self._numbers))
-        for partition in partitions:
-            if partition.log.missing:
-                continue
-            for offsets, offset in zip(state.columns, partition.checkpoint_state(), strict=True):
-                offsets[partition.tp] = offset
-        return state
+    def _move_log_starts(
+        self, number: int, now: dict[TopicPartition, int], later: dict[TopicPartition, int], *, sync: bool
+    ) -> None:
+        try:
+            self._write(number, {layout.LOG_STARTS: later}, sync=sync)
+        except OSError:
+            # The folder may have the new name, and only its sync failed. Nobody is told of the new starts.
+            with suppress(OSError):
+                self._write(number, {layout.LOG_STARTS: now}, sync=False)
+            raise
 
-    def _write(self, state: _State, *, sync: bool) -> None:
+    def _write(self, number: int, columns: Columns, *, sync: bool) -> None:
         with self._writing:
-            if state.number < self._written.number:
-                state = self._written  # somebody was faster and knew more
-            if state.columns == self._written.columns and (self._synced or not sync):
-                return
-            for name, offsets in zip(_CHECKPOINTS, state.columns, strict=True):
-                checkpoints.write_offsets(self.disk, self.path / name, offsets, sync=sync)
-            self._written, self._synced = state, sync
+            for name, offsets in columns.items():
+                known, state = self._written[name], _Written(number, offsets, sync)
+                if number < known.number and known.offsets is not None:
+                    state = _Written(known.number, known.offsets, sync)  # somebody was faster and knew more
+                if state.offsets == known.offsets and (known.synced or not sync):
+                    continue
+                assert state.offsets is not None
+                self._written[name] = _Written(state.number)
+                checkpoints.write_offsets(self.disk, self.path / name, state.offsets, sync=sync)
+                self._written[name] = state
 
-    def close(self, *, clean: bool) -> None:
-        if clean:
-            checkpoints.mark_clean_shutdown(self.disk, self.path)
-        self._lock.release()
+    def close(self, *, clean: bool) -> bool:
+        """Whether the next start may believe all it finds."""
+        try:
+            if clean:
+                checkpoints.mark_clean_shutdown(self.disk, self.path)
+        except OSError as error:
+            log.error("data_folder.not_closed", path=str(self.path), reason=str(error))
+            return False
+        finally:
+            self._lock.release()
+        return clean
+
+
+def _columns(partitions: Iterable[Partition]) -> Columns:
+    columns: Columns = {name: {} for name in _CHECKPOINTS}
+    for partition in partitions:
+        if not partition.log.missing:
+            for offsets, offset in zip(columns.values(), partition.checkpoint_state(), strict=True):
+                offsets[partition.tp] = offset
+    return columns
 
 
 def _random_id() -> str:

@@ -18,9 +18,12 @@ from broker_lite.ids import Offset, TopicId, TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.log import LogSettings
 from broker_lite.log.settings import Cleanup
+from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition, PartitionSettings
 from broker_lite.records.check import AppendRules
 from broker_lite.records.compression import Codec
+
+log = get_logger(__name__)
 
 _CODECS = {"uncompressed": Codec.NONE, "gzip": Codec.GZIP, "snappy": Codec.SNAPPY, "lz4": Codec.LZ4, "zstd": Codec.ZSTD}
 _LEVELS = {
@@ -80,8 +83,9 @@ class Partitions:
         self._durability = durability
         self._clock = clock
         self._retired: deque[Path] = deque()
-        self._stuck = ""
-        """Why something that was deleted is still there."""
+        """Folders to be removed."""
+        self._in_the_way: dict[Path, Path] = {}
+        """Those that the disk would not rename, and the names they should have."""
         self._news = RecoveryNews(folder.disk, clock)
         self._cleaned = checkpoints.read_offsets(folder.disk, folder.path / layout.CLEANED_UP_TO)
 
@@ -93,6 +97,8 @@ class Partitions:
 
     def open(self, tp: TopicPartition, topic_id: TopicId, settings: PartitionSettings) -> Partition:
         folder = self._folder
+        if folder.path / str(tp) in self._in_the_way:
+            self._make_way(folder.path / str(tp))
         point = folder.recovery_points.get(tp)
         if point is not None and self._cleaned.get(tp, 0) > point:
             # Kafka compacts behind its recovery point, too; then a missing offset there is no sign of damage.
@@ -121,39 +127,52 @@ class Partitions:
         """The folder gets the name that Kafka gives to one that is to be deleted, unless a younger topic has it."""
         folder = self._folder
         path, away = folder.path / str(tp), folder.path / layout.deleted_folder_name(tp, topic_id)
+        if partition is not None:
+            partition.delete()
         try:
-            if partition is not None:
-                partition.delete()
-            if self._is_of(path, topic_id, partition):
-                folder.disk.rename(path, away)
-                self._retired.append(away)
+            if (partition is not None and not partition.log.missing) or self._is_of(path, topic_id):
+                self._in_the_way[path] = away
+                self._move(path)
             elif partition is None and folder.disk.exists(away):  # the last run came no further
                 self._retired.append(away)
         except OSError as error:
-            self._stuck = f"{path.name} cannot be moved out of the way: {error}"
+            log.error("partition.not_moved", partition=str(tp), reason=str(error))
         for offsets in (folder.recovery_points, folder.log_starts, folder.high_watermarks):
             offsets.pop(tp, None)
 
-    def _is_of(self, path: Path, topic_id: TopicId, partition: Partition | None) -> bool:
-        """Whether there is a folder, and no other topic's."""
-        if partition is not None:
-            return not partition.log.missing
+    def _is_of(self, path: Path, topic_id: TopicId) -> bool:
+        """Whether there is a folder, and no other topic's. One whose making the disk refused may have no name in it."""
         disk = self._folder.disk
         return disk.exists(path) and checkpoints.read_partition_metadata(disk, path) in (topic_id, None)
 
+    def _move(self, path: Path) -> None:
+        with suppress(FileNotFoundError):
+            self._folder.disk.rename(path, self._in_the_way[path])
+        self._retired.append(self._in_the_way.pop(path))
+
+    def move_away(self) -> None:
+        """Not for a thread: between a look and a rename the folder must not become another topic's."""
+        for path in list(self._in_the_way):
+            self._make_way(path)
+
+    def _make_way(self, path: Path) -> None:
+        try:
+            self._move(path)
+        except OSError as error:
+            raise StorageFailed(f"{path.name} of a deleted topic cannot be moved out of the way: {error}") from error
+
     def clear_away(self, at_most: int) -> bool:
-        """StorageFailed if something cannot be removed; then the next start has to do it."""
+        """StorageFailed if something cannot be removed; it can be tried again."""
         disk = self._folder.disk
         try:
             for _ in range(min(at_most, len(self._retired))):
                 with suppress(FileNotFoundError):
-                    disk.remove_tree(self._retired.popleft())
+                    disk.remove_tree(self._retired[0])
+                self._retired.popleft()
             if self._retired:
                 return False
             if self._durability is Durability.FSYNC:
                 disk.sync_dir(self._folder.path)  # a folder that came back would be taken for a topic
         except OSError as error:
-            self._stuck = f"a deleted partition cannot be removed: {error}"
-        if self._stuck:
-            raise StorageFailed(self._stuck)
+            raise StorageFailed(f"a deleted partition cannot be removed: {error}") from error
         return True

@@ -1,34 +1,56 @@
-"""The folders of deleted topics go in a thread, a few at a time, while everybody else is served."""
+"""The folders of deleted topics go in a thread, a few at a time, while everybody else is served.
+
+The checkpoints of offsets name partitions, not topics.  So they are written without a deleted topic before the journal
+forgets it: a new topic of its name would else start where the old one did, and lose its first records.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import anyio
 
 from broker_lite.broker.threads import in_a_thread
-from broker_lite.broker.topics import A_FEW, Topics
+from broker_lite.broker.topics import A_FEW
 from broker_lite.errors import StorageFailed
 from broker_lite.logs import get_logger
 
+if TYPE_CHECKING:
+    from broker_lite.broker.broker import Broker
+
 log = get_logger(__name__)
+
+AGAIN_AFTER = 10.0
+"""Seconds, where the disk refuses."""
 
 
 class Removal:
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._wanted = anyio.Event()
-        topics.on_deleted = self.wake
+        broker.topics.on_deleted = self.wake
 
     def wake(self) -> None:
         self._wanted.set()
 
     async def run(self) -> None:
+        topics = self._broker.topics
         while True:
             await self._wanted.wait()
             self._wanted = anyio.Event()
-            gone = self._topics.deleted
+            gone = topics.deleted
             try:
-                while not await in_a_thread(self._topics.clear_away, A_FEW):
-                    pass
-                self._topics.forget_deleted(gone)
-            except StorageFailed as error:
-                log.error("topics.not_removed", topics=len(gone), reason=error.message)
+                await self._remove()
+                topics.forget_deleted(gone)
+            except (StorageFailed, OSError) as error:
+                log.error("topics.not_removed", topics=len(gone), reason=str(error))
+                await self._broker.clock.wait(self._wanted, AGAIN_AFTER)
+                self.wake()
+
+    async def _remove(self) -> None:
+        topics = self._broker.topics
+        topics.move_away()
+        await self._broker.log_starts.rewrite()
+        await in_a_thread(self._broker.folder.checkpoint_later(topics.open_partitions()))
+        while not await in_a_thread(topics.clear_away, A_FEW):
+            pass

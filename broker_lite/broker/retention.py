@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from broker_lite.broker.steady import SteadyTime
 from broker_lite.config import broker as keys
-from broker_lite.errors import StorageFailed
+from broker_lite.errors import CorruptMessage, StorageFailed
+from broker_lite.ids import Offset
 from broker_lite.log.retention import drop_expired, new_start
 from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
@@ -46,21 +47,28 @@ class Retention:
             try:
                 if self._look(partition):
                     again.append(partition)
-            except StorageFailed as error:
-                log.error("retention.failed", partition=str(partition.tp), reason=error.message)
+            except (StorageFailed, CorruptMessage, OSError) as error:
+                log.error("retention.failed", partition=str(partition.tp), reason=str(error))
         self._queue.extend(again)
 
     def _look(self, partition: Partition) -> bool:
         """Whether there may be more to delete."""
         the_log = partition.log
-        if the_log.held:
+        if the_log.head.held:
             return False
         now_ms = self._time.now_ms()
         start = new_start(the_log, high=partition.offsets.high, now_ms=now_ms, at_most=SEGMENTS_A_TICK)
         if start is None or start <= partition.offsets.start:
             return False
         before, size = len(the_log.segments), the_log.size_bytes
-        drop_expired(the_log, start, now_ms)
+        try:
+            drop_expired(the_log, start, now_ms)
+        except StorageFailed as error:
+            # No room for a new segment: the active one stays, and those before it give room.
+            log.error("retention.failed", partition=str(partition.tp), reason=error.message)
+            start = Offset(the_log.segments[-1].base)
+            if the_log.offline or start <= partition.offsets.start:
+                return False
         partition.truncate_start(start)
         freed = size - the_log.size_bytes
         log.info("segments.deleted", partition=str(partition.tp), start=start, bytes=freed)

@@ -84,6 +84,10 @@ class Folders(Protocol):
         """Out of the way, so that a new topic may have the name."""
         ...
 
+    def move_away(self) -> None:
+        """Try again where the disk refused that. StorageFailed: it still does."""
+        ...
+
     def clear_away(self, at_most: int) -> bool:
         """Remove so many of those that were retired, for good. True: all are gone. A thread may do it."""
         ...
@@ -111,6 +115,7 @@ class Topics:
         """Told that there are folders to remove; whoever has a thread to do it in may take this over."""
         self._alike: dict[tuple[tuple[str, str], ...], PartitionSettings] = {}
         self._loading = True
+        self.move_away = folders.move_away
         self.clear_away = folders.clear_away
 
     # ---- looking
@@ -297,12 +302,12 @@ class Topics:
         """Remove the folders of deleted topics, then forget them."""
         gone = self.deleted
         try:
+            self.move_away()
             while gone and not self.clear_away(A_FEW):
                 pass
+            self.forget_deleted(gone)
         except StorageFailed as error:
             log.error("topics.not_removed", topics=len(gone), reason=error.message)
-        else:
-            self.forget_deleted(gone)
 
     @property
     def deleted(self) -> list[TopicId]:

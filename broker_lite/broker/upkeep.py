@@ -7,6 +7,8 @@ transactions time out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -16,7 +18,8 @@ from broker_lite.broker.flushing import SealedSync
 from broker_lite.broker.retention import Retention
 from broker_lite.broker.steady import SteadyTime
 from broker_lite.broker.surviving import surviving
-from broker_lite.errors import StorageFailed
+from broker_lite.errors import CorruptMessage, StorageFailed
+from broker_lite.log.graveyard import Graveyard
 from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
 
@@ -86,15 +89,17 @@ class Upkeep:
             log.error("checkpoint.failed", reason=str(error))
 
     def _look_after(self, partition: Partition, now_ms: int) -> None:
-        the_log = partition.log
-        try:
-            partition.upkeep(now_ms)
-            self.sealed.look(partition)
-            if the_log.graveyard:
-                the_log.graveyard.sweep(
-                    self._broker.clock.monotonic(),
-                    delay_ms=the_log.settings.cleanup.file_delete_delay_ms,
-                    at_most=FILES_A_TICK,
-                )
-        except (StorageFailed, OSError) as error:
-            log.error("partition.upkeep_failed", partition=str(partition.tp), reason=str(error))
+        """What gives room comes first, and whatever is refused, the rest is tried: a full disk must not stay full."""
+        graveyard = partition.log.head.graveyard
+        steps: list[Callable[[], None]] = [partition.log.tidy, partial(partition.upkeep, now_ms)]
+        if graveyard:
+            steps.insert(0, partial(self._sweep, graveyard, partition.log.settings.cleanup.file_delete_delay_ms))
+        for step in steps:
+            try:
+                step()
+            except (StorageFailed, CorruptMessage, OSError) as error:
+                log.error("partition.upkeep_failed", partition=str(partition.tp), reason=str(error))
+        self.sealed.look(partition)
+
+    def _sweep(self, graveyard: Graveyard, delay_ms: int) -> None:
+        graveyard.sweep(self._broker.clock.monotonic(), delay_ms=delay_ms, at_most=FILES_A_TICK)

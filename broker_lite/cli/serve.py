@@ -80,13 +80,13 @@ def run(args: argparse.Namespace) -> int:
     import anyio
 
     try:
-        anyio.run(_serve, options, backend_options={"use_uvloop": _uvloop(options.settings)})
+        clean = anyio.run(_serve, options, backend_options={"use_uvloop": _uvloop(options.settings)})
     except BaseExceptionGroup as group:
         refused = group.subgroup(StartRefused)
         if refused is None:
             raise
         raise _first(refused) from None
-    return 0
+    return 0 if clean else 1
 
 
 def options_from(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[StartOptions, list[Note]]:
@@ -164,7 +164,8 @@ def _uvloop(settings: Settings) -> bool:
     return settings.get(keys.UVLOOP) and find_spec("uvloop") is not None
 
 
-async def _serve(options: StartOptions) -> None:
+async def _serve(options: StartOptions) -> bool:
+    """Whether it was stopped cleanly; if not, the log says why."""
     import anyio
 
     from broker_lite.apis import registry
@@ -207,6 +208,7 @@ async def _serve(options: StartOptions) -> None:
             tasks.start_soon(_a_moment_later)
             await serve(answer, addresses, limits, ready, stop=stop, clock=clock, doors=doors)
             tasks.cancel_scope.cancel()
+    return broker.stopped_cleanly
 
 
 async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:

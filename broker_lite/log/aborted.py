@@ -4,9 +4,10 @@ Each segment has a .txnindex with the transactions whose abort marker lies in it
 segment without any has no such file.  All are kept in memory, they are few; where their markers lie is kept beside
 them in one piece, for there may be a hundred thousand of them and every fetch looks for its place.
 
-The file is written after the marker, so a crash may lose an entry.  Replaying the markers adds it again; adding one
-that is there changes nothing.  A file that cannot be read is set aside from memory and `unreadable_from` says from
-where on the markers have to be replayed.
+The file is written after the marker, so a crash may lose an entry, and a disk that refuses it has to be asked again:
+`save`.  Whoever takes a snapshot, after which markers are not replayed, saves first.  Replaying the markers adds an
+entry again; adding one that is there changes nothing.  A file that cannot be read is set aside from memory and
+`unreadable_from` says from where on the markers have to be replayed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from broker_lite.log.layout import AbortedTxn as AbortedTxn
 
 
 class AbortedIndex:
-    __slots__ = ("_disk", "_entries", "_folder", "_markers", "_segment_of", "unreadable_from")
+    __slots__ = ("_disk", "_entries", "_folder", "_markers", "_segment_of", "_unsaved", "unreadable_from")
 
     def __init__(self, disk: Disk, folder: Path, segment_of: Callable[[int], int]) -> None:
         """`segment_of` tells the base of the segment in which an offset lies."""
@@ -32,6 +33,8 @@ class AbortedIndex:
         self._entries: list[AbortedTxn] = []
         self._markers = array("q")
         """The last offset of each entry."""
+        self._unsaved: set[int] = set()
+        """Bases of segments whose file lacks an entry."""
         self.unreadable_from: int | None = None
 
     def load(self, bases: list[int]) -> None:
@@ -55,7 +58,12 @@ class AbortedIndex:
         entries = self._entries
         if not entries or entries[-1].last_offset < entry.last_offset:
             self._append(entry)
-            self._disk.append_bytes(self._path(self._segment_of(entry.last_offset)), layout.format_aborted([entry]))
+            base = self._segment_of(entry.last_offset)
+            try:
+                if base not in self._unsaved:
+                    self._disk.append_bytes(self._path(base), layout.format_aborted([entry]))
+            except OSError:
+                self._unsaved.add(base)
             return
         place = bisect_left(self._markers, entry.last_offset)
         if entries[place] == entry:
@@ -66,6 +74,12 @@ class AbortedIndex:
             entries.insert(place, entry)
             self._markers.insert(place, entry.last_offset)
         self._rewrite(self._segment_of(entry.last_offset))
+
+    def save(self) -> None:
+        """Write what was refused before. OSError: it is refused again."""
+        for base in list(self._unsaved):
+            self._rewrite(base)
+            self._unsaved.discard(base)
 
     def _append(self, entry: AbortedTxn) -> None:
         self._entries.append(entry)
@@ -119,8 +133,10 @@ class AbortedIndex:
         first, after = bisect_left(self._markers, start), bisect_left(self._markers, end)
         self._entries[first:after] = entries
         self._markers[first:after] = array("q", [entry.last_offset for entry in entries])
+        self._unsaved -= {base for base in self._unsaved if start <= base < end}
 
     def truncate_start(self, start: int) -> None:
         """Entries of segments before `start` are gone with their files."""
         gone = bisect_left(self._markers, start)
         del self._entries[:gone], self._markers[:gone]
+        self._unsaved -= {base for base in self._unsaved if base < start}

@@ -20,6 +20,7 @@ has to be on the platter before the first swap, which is the caller's business.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from broker_lite.ids import Offset
 from broker_lite.log import layout, swap
@@ -56,7 +57,7 @@ class Plan:
 def plan(log: Log, *, first_dirty: int, stable: Offset, now_ms: int) -> Plan | None:
     """What a round would take; None if there is nothing to do, or not enough to be worth it."""
     cleanup = log.settings.cleanup
-    if not cleanup.compact or log.offline or log.held:
+    if not cleanup.compact or log.offline or log.head.held:
         return None
     *sealed, active = log.segments
     if not log.start <= first_dirty <= active.base:
@@ -110,7 +111,7 @@ class Round:
         self._dirty = [segment for segment in self._segments if segment.next_offset > chosen.first_dirty]
         # Of those that ended before, no marker will come by in pass one.
         self._passing = Passing(one for one in self._aborted if one.last_offset >= self._dirty[0].base)
-        log.held = True
+        log.head.held = True
 
     # --- in a thread ----------------------------------------------------------------------------------------------
 
@@ -218,7 +219,7 @@ class Round:
         log, base = self._log, group[0].base
         self._lease(group)
         swap.discard(log.disk, log.path, base)
-        self._draft = Segment(
+        draft = Segment(
             log.disk,
             log.path,
             base,
@@ -227,8 +228,9 @@ class Round:
             created_ms=max(segment.created_ms for segment in group),
             unfinished=layout.CLEANED,
         )
-        self._draft.rebuild()
-        self._draft.file.acquire()
+        draft.rebuild()
+        draft.file.acquire()
+        self._draft = draft
 
     def commit(self, group: list[Segment]) -> None:
         """The new segment takes its place. If an OSError comes out, the log must go offline until the next start."""
@@ -237,14 +239,14 @@ class Round:
         swap.commit(
             log.disk,
             log.path,
-            log.graveyard,
+            log.head.graveyard,
             draft.base,
             [segment.base for segment in group],
             aborted=bool(self._ended),
             delay_ms=log.settings.cleanup.file_delete_delay_ms,
         )
         self._close_draft()
-        log.replace(group, draft.finished(), self._ended)
+        log.head.replace(group, draft.finished(), self._ended)
 
     @property
     def _ended(self) -> list[AbortedTxn]:
@@ -261,7 +263,8 @@ class Round:
         draft = self._draft
         self._close_draft()
         if draft is not None and not self._log.offline:
-            swap.discard(self._log.disk, self._log.path, draft.base)
+            with suppress(OSError):  # the next round or the next start removes it
+                swap.discard(self._log.disk, self._log.path, draft.base)
         self._lease([])
         self._log.let_go()
 

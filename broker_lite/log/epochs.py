@@ -22,7 +22,7 @@ NONE = (UNDEFINED, -1)
 
 
 class LeaderEpochs:
-    __slots__ = ("_disk", "_entries", "_path", "latest", "unsaved")
+    __slots__ = ("_disk", "_entries", "_path", "latest", "outdated", "unsaved")
 
     def __init__(self, disk: Disk, folder: Path, entries: list[tuple[int, int]] | None = None) -> None:
         self._disk = disk
@@ -32,6 +32,8 @@ class LeaderEpochs:
         """-1 if no epoch is known."""
         self.unsaved = False
         """The file does not say what is said here."""
+        self.outdated = False
+        """The file still tells of epochs that lost their records."""
 
     @classmethod
     def load(cls, disk: Disk, folder: Path) -> LeaderEpochs:
@@ -66,7 +68,7 @@ class LeaderEpochs:
 
     def save(self, *, sync: bool) -> None:
         self._disk.write_atomic(self._path, layout.format_epochs(self._entries), sync=sync)
-        self.unsaved = False
+        self.unsaved = self.outdated = False
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
         """The greatest epoch not above `epoch`, and where it ended; (-1, -1) for one that is not known yet."""
@@ -98,4 +100,5 @@ class LeaderEpochs:
         if not after or (self._entries[after - 1][1] == start and after == 1):
             return False
         self._entries[:after] = [(self._entries[after - 1][0], start)]
+        self.outdated = True
         return True

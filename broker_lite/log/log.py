@@ -3,9 +3,10 @@
 Always true:
 - `start <= end`; offsets in [start, end) can be read, except gaps that compaction left;
 - a batch is in the log when its whole write returned, and `end` moves only then.  A write that failed leaves no
-  trace: the file is cut back to its last good length at once.  If even that fails the log goes offline: it can be
-  read, and appending is refused until the next start;
-- what lies before `recovery_point` was synced.
+  trace: the file is cut back to its last good length at once, or, if even that is refused, before the next batch.  The
+  same goes for a roll: a file that it left behind is taken into use before the next batch;
+- what lies before `recovery_point` was synced.  After a failed sync the log is offline: it can be read, and appending
+  is refused until the next start.
 
 An append is one writev of a 16-byte head, which carries the offset and the leader epoch, and the rest of the batch as
 it came: no copy, and no new checksum, which covers neither.  Its cost knows neither how many logs there are nor how
@@ -19,23 +20,23 @@ The log is told the time, and has no lock: it belongs to one thread.  A `SyncJob
 
 from __future__ import annotations
 
-import errno
 import struct
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from broker_lite.errors import BrokerError, CorruptMessage, OffsetOutOfRange, StorageFailed, UnknownTopicOrPartition
 from broker_lite.ids import Offset
-from broker_lite.log.aborted import AbortedIndex, AbortedTxn
+from broker_lite.log.aborted import AbortedIndex
 from broker_lite.log.disk import Disk
 from broker_lite.log.epochs import LeaderEpochs
 from broker_lite.log.finder import Finder
-from broker_lite.log.graveyard import Graveyard
+from broker_lite.log.head import Head
 from broker_lite.log.recent import FORGOTTEN, MOST, position_of
 from broker_lite.log.recovery import Opened, Recovered
-from broker_lite.log.rolling import is_old, roll_is_due
+from broker_lite.log.rolling import roll_is_due
 from broker_lite.log.segment import Segment
 from broker_lite.log.settings import LogSettings as LogSettings
 from broker_lite.log.slice import FileSlice
@@ -46,10 +47,8 @@ _STAMP = struct.Struct(">qii").pack
 STAMPED = 16
 _LONG = 1 << 17
 _AHEAD = 1 << 20
-"""Who reads that much at once, and is far from the end, comes back for the next MiB. The disk gives it while this one
-is sent: a cold log is read in half the time, and the loop waits for a tenth of it.  24 µs where it was in memory."""
-_NOT_EVEN_OPENED = (errno.EMFILE, errno.ENFILE)
-"""Descriptors ran out: nothing was written, and when connections end it will work again."""
+"""Who reads that much at once, and is far from the end, comes back for the next MiB: the disk gives it while this one
+is sent.  A cold log is read in half the time, and the loop waits for a tenth of it.  24 µs where it was in memory."""
 
 
 class Log:
@@ -59,15 +58,17 @@ class Log:
         "_new_files",
         "_offline",
         "_recent",
+        "_roll_begun",
         "_segments",
         "_stamped",
+        "_uncut",
+        "_unready",
         "aborted",
         "deleted",
         "disk",
         "end",
         "epochs",
-        "graveyard",
-        "held",
+        "head",
         "missing",
         "on_make",
         "on_roll",
@@ -87,12 +88,9 @@ class Log:
         """What opening had to do."""
         self.aborted = AbortedIndex(disk, path, self._segment_base)
         self.on_roll: Callable[[Offset], None] | None = None
-        """Told the new segment's first offset, before there is one: the moment for a snapshot."""
+        """Told the new segment's first offset before there is one: the moment for a snapshot."""
         self.on_make: Callable[[], None] | None = None
         """Called when the folder was made, which is when the first batch comes."""
-        self.graveyard = Graveyard(disk, path)
-        self.held = False
-        """Somebody works on sealed segments: none of them goes away until `let_go`."""
         self._segments = opened.segments
         self._active = opened.segments[-1]
         self.start = Offset(opened.segments[0].base)
@@ -103,12 +101,18 @@ class Log:
         """Its topic is gone, and the folder may be another's by now."""
         self.missing = opened.missing
         """Nothing was ever written, so there is no folder yet."""
+        self._uncut = False
+        """Half a batch may follow the last good one."""
+        self._roll_begun = False
+        """There may be an empty file for the next segment: a batch that went before it would be taken for damage."""
+        self._unready = opened.missing  # one of the three
         self._new_files = opened.new
         self._stamped = -1
         """The epoch of the last batch appended, which is written down."""
         self._recent = array("Q")
         """Where the last batches of the active segment begin; see recent.py."""
         self._finder = Finder(opened.segments)
+        self.head = Head(disk, path, opened.segments, self._finder, self.aborted, self.epochs)
 
     # --- append ---------------------------------------------------------------------------------------------------
 
@@ -116,8 +120,8 @@ class Log:
         """`batch` is now in the log at `base`, or StorageFailed is raised and it is not."""
         if self._offline:
             raise self.offline_error()
-        if self.missing:
-            self._make()
+        if self._unready:
+            self._prepare(now_ms)
         assert base >= self.end, f"{base=} {self.end=}"
         active, size = self._active, batch.size
         last = base + batch.last_offset_delta
@@ -129,13 +133,23 @@ class Log:
                 self._begin_epoch(leader_epoch, base)
             active.file.append([_STAMP(base, size - LOG_OVERHEAD, leader_epoch), batch.buf[STAMPED:]])
         except OSError as error:
-            self._cut_back(error)
+            self._refuse(error)
         active.note(size, last, batch.max_timestamp)
         self.end = Offset(last + 1)
         recent = self._recent
         if len(recent) >= MOST:
             del recent[:FORGOTTEN]
         recent.append(base - active.base << 32 | position)
+
+    def _prepare(self, now_ms: int) -> None:
+        """Finish what the disk refused before; StorageFailed if it still does."""
+        if self.missing:
+            self._make()
+        if self._uncut:
+            self._cut_back()
+        if self._roll_begun:
+            self.roll(now_ms)
+        self._unready = False
 
     def _make(self) -> None:
         """The folder. Most partitions of a large catalogue are never written to, and so cost nothing here.
@@ -158,31 +172,38 @@ class Log:
             self._new_files = True
         self._stamped = epoch
 
-    def _cut_back(self, error: OSError) -> None:
-        """A write failed half way. Always raises."""
+    def _refuse(self, error: OSError) -> NoReturn:
+        """A write failed half way."""
+        self._uncut = self._unready = True
+        with suppress(StorageFailed):
+            self._cut_back()
+        raise StorageFailed(f"cannot append to {self._active.path.name}: {error}") from error
+
+    def _cut_back(self) -> None:
         active = self._active
         try:
-            if error.errno not in _NOT_EVEN_OPENED:
-                active.file.truncate(active.size)
-        except OSError as again:
-            self._offline = f"{active.path.name} could not be cut back to {active.size} bytes: {again}"
-        raise StorageFailed(f"cannot append to {active.path.name}: {error}") from error
+            active.file.truncate(active.size)
+        except OSError as error:
+            raise StorageFailed(f"cannot cut {active.path.name} back to {active.size} bytes: {error}") from error
+        self._uncut = False
 
     def roll(self, now_ms: int) -> Segment:
-        """Seal the active segment and begin another at `end`. Nothing has changed if this raises StorageFailed."""
+        """Seal the active segment and begin another at `end`. StorageFailed: not yet, but before the next batch."""
         active = self._active
         if not active.size and active.base == self.end:
             return active
         try:
-            if self.settings.sync_rolls:
-                active.file.sync()
+            if self._uncut:
+                self._cut_back()
+            self._sync_roll(active.file.sync)
             if self.on_roll is not None:
                 self.on_roll(self.end)
+            self._roll_begun = self._unready = True
             fresh = self._new_segment(self.end, now_ms)
-            if self.settings.sync_rolls:
-                self.disk.sync_dir(self.path)
+            self._sync_roll(self.disk.sync_dir, self.path)
         except OSError as error:
             raise StorageFailed(f"cannot roll {active.path.name}: {error}") from error
+        self._roll_begun = False
         self.save_index(final=True)
         active.next_offset = self.end
         self._segments.append(fresh)
@@ -192,19 +213,17 @@ class Log:
         self._finder.keep_warm(active)
         return fresh
 
+    def _sync_roll(self, sync: Callable[..., None], *arguments: Path) -> None:
+        """The kernel tells of a failure only once, so there is no second try."""
+        if self.settings.sync_rolls:
+            try:
+                sync(*arguments)
+            except OSError as error:
+                self.go_offline(f"cannot sync {self.path.name}: {error}")
+                raise
+
     def _new_segment(self, base: Offset, now_ms: int) -> Segment:
         return Segment.create(self.disk, self.path, base, interval=self.settings.index_interval_bytes, now_ms=now_ms)
-
-    def roll_if_old(self, now_ms: int) -> bool:
-        """For upkeep: seal an active segment that nobody writes to any more, so that it can grow too old to keep.
-
-        By our own clock: records from the past must not roll a segment at every look.  Index files are brought up to
-        date on the way, for those who look at the folder of a running broker."""
-        self.save_index()
-        old = not self._offline and is_old(self.settings, self._active, now_ms)
-        if old:
-            self.roll(now_ms)
-        return old
 
     # --- read -----------------------------------------------------------------------------------------------------
 
@@ -298,51 +317,28 @@ class Log:
 
     def truncate_start(self, offset: Offset) -> None:
         """Records before `offset` are gone. Whoever promises that for good checkpoints `start` first."""
-        if not self.start < offset <= self.end:
-            return
-        self.start = offset
-        try:
-            if self.epochs.truncate_start(offset):
-                self.epochs.save(sync=False)
-            self.drop_before(offset)
-        except OSError as error:
-            raise StorageFailed(f"cannot delete from {self.path.name}: {error}") from error
+        if self.start < offset <= self.end:
+            self.start = offset
+            self.epochs.truncate_start(offset)
+            with suppress(OSError):
+                self.tidy()
 
-    def drop_before(self, offset: int) -> None:
-        """Whole segments only, and none while somebody works on them."""
-        while not self.held and len(self._segments) > 1 and self._segments[1].base <= offset:
-            self._drop(self._segments.pop(0))
-            self.aborted.truncate_start(self._segments[0].base)
-
-    def _drop(self, segment: Segment) -> None:
-        """Readers that hold a slice of it finish; the file is unlinked but open."""
-        self._finder.forget(segment)
-        segment.file.close()
-        graveyard, delay_ms = self.graveyard, self.settings.cleanup.file_delete_delay_ms
-        graveyard.bury(graveyard.names_of(segment.base), delay_ms=delay_ms)
+    def tidy(self) -> None:
+        """Files follow what was decided. OSError: the disk refuses, and can be asked again."""
+        if not self._offline:  # else its folder may be another's by now
+            self.head.tidy(self.start, delay_ms=self.settings.cleanup.file_delete_delay_ms)
 
     def let_go(self) -> None:
         """The work on sealed segments is done; what was deleted meanwhile goes now."""
-        self.held = False
-        if not self._offline:  # else its folder may be another's by now
-            self.drop_before(self.start)
-
-    def replace(self, old: list[Segment], fresh: Segment, aborted: list[AbortedTxn]) -> None:
-        """Compaction has made one segment of several; the files have their names already."""
-        place = self._segments.index(old[0])
-        assert self._segments[place : place + len(old)] == old, f"{old=}"
-        fresh.next_offset = old[-1].next_offset
-        self._segments[place : place + len(old)] = [fresh]
-        for segment in old:
-            self._finder.forget(segment)
-            segment.file.close()
-        self.aborted.replace(fresh.base, fresh.next_offset, aborted)
+        self.head.held = False
+        with suppress(OSError):
+            self.tidy()
 
     def begin_again(self, start: Offset, now_ms: int) -> None:
         """Nothing of what is here counts: the next record has this offset."""
         fresh = self._new_segment(start, now_ms)
         for segment in self._segments:
-            self._drop(segment)
+            self.head.drop(segment, delay_ms=self.settings.cleanup.file_delete_delay_ms)
         self._segments[:] = [fresh]
         self._active = fresh
         self.start = self.end = start
@@ -398,6 +394,9 @@ class Log:
         """`clean`: everything is synced and the next open may believe the files. Else as if the power went."""
         try:
             if clean and self.recovered.damage is None and not self.missing:
+                if self._uncut:
+                    self._cut_back()
+                self.aborted.save()
                 for segment in self._segments:
                     segment.save_index(final=segment is self._active)
                 if self.epochs.unsaved:  # clients have heard of it, so it should not fall; no record bears it

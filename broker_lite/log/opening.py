@@ -55,4 +55,4 @@ def _settle(log: Log, recovery_point: int | None, log_start: int | None, now_ms:
     log.start = Offset(max(log.start, min(log_start or 0, log.end)))
     synced = recovery_point or 0 if scanned else log.end
     log.recovery_point = Offset(max(log.start, min(synced, log.end)))
-    log.drop_before(log.start)
+    log.head.drop_before(log.start, delay_ms=log.settings.cleanup.file_delete_delay_ms)

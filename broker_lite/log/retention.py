@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from broker_lite.ids import Offset
 from broker_lite.log.log import Log
+from broker_lite.log.rolling import is_old
 from broker_lite.log.segment import Segment
 from broker_lite.log.settings import Cleanup
 
@@ -52,3 +53,15 @@ def drop_expired(log: Log, start: Offset, now_ms: int) -> None:
     """Before `start` becomes the log's start: what is dropped must not be the segment that grows."""
     if start == log.end:
         log.roll(now_ms)
+
+
+def roll_if_old(log: Log, now_ms: int) -> bool:
+    """Seal an active segment that nobody writes to any more, so that it can grow too old to keep.
+
+    By our own clock: records from the past must not roll a segment at every look.  Index files are brought up to date
+    on the way, for those who look at the folder of a running broker."""
+    log.save_index()
+    old = not log.offline and is_old(log.settings, log.segments[-1], now_ms)
+    if old:
+        log.roll(now_ms)
+    return old

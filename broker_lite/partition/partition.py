@@ -31,6 +31,7 @@ from broker_lite.log.disk import Disk
 from broker_lite.log.layout import AbortedTxn
 from broker_lite.log.log import Log
 from broker_lite.log.opening import open_log
+from broker_lite.log.retention import roll_if_old
 from broker_lite.log.sifting import LastRecord
 from broker_lite.log.slice import FileSlice
 from broker_lite.log.sync import SyncJob
@@ -219,11 +220,7 @@ class Partition:
         )
         base = self.log.end
         self.log.append(batch, base=base, leader_epoch=self.leader_epoch, now_ms=now_ms)
-        try:
-            self._state.apply_marker(batch, base, commit=commit, coordinator_epoch=coordinator_epoch)
-        except OSError as error:
-            # The marker is written and readers are told right, but the next start must replay it.
-            self.log.go_offline(f"the transaction index of {self.tp} could not be written: {error}")
+        self._state.apply_marker(batch, base, commit=commit, coordinator_epoch=coordinator_epoch)
         self._advance()
         return Appended(base, self.log.end, self.offsets.start)
 
@@ -316,26 +313,25 @@ class Partition:
 
     # --- upkeep ---------------------------------------------------------------------------------------------------
 
-    def delete_records(self, before: int) -> Offset:
-        """Forget the records before an offset, -1: all that can be read. The new log start."""
+    def start_without(self, before: int) -> Offset:
+        """Where the log would start without the records before an offset, -1: without all that can be read."""
+        self.check_online()
         offsets = self.offsets
         target = offsets.high if before == -1 else Offset(before)
         if not 0 <= target <= offsets.high:
             raise OffsetOutOfRange(f"cannot delete up to {before}, the high watermark of {self.tp} is {offsets.high}")
-        return self.truncate_start(target)
+        return max(target, offsets.start)
 
     def truncate_start(self, offset: Offset) -> Offset:
-        """As above for an offset that is known to be good: retention's way."""
+        """Forget the records before `offset`, which is good: see above. The new log start."""
         if offset > self.offsets.start:
-            try:
-                self.log.truncate_start(offset)
-            finally:
-                self._advance()
+            self.log.truncate_start(offset)
+            self._advance()
         return self.offsets.start
 
     def upkeep(self, now_ms: int) -> None:
         """What time alone brings about."""
-        self.log.roll_if_old(now_ms)
+        roll_if_old(self.log, now_ms)
         if now_ms - self._expired_ms >= self.settings.producer_expiration_check_ms:
             self._expired_ms = now_ms
             self._state.producers.expire(now_ms, self.settings.producer_expiration_ms)
@@ -403,5 +399,6 @@ class Partition:
         """A cache: if the disk refuses it, the next start replays more."""
         if offset != self._snapshot_at:
             with contextlib.suppress(OSError):
+                self.log.aborted.save()
                 snapshots.write(self.log.disk, self.log.path, offset, self._state.producers, sync=False)
                 self._snapshot_at = offset

@@ -55,7 +55,6 @@ class State:
             self.transactions.begin(draft.producer_id, began)
 
     def apply_marker(self, batch: Batch, offset: int, *, commit: bool, coordinator_epoch: int) -> None:
-        """Raises OSError if the index of aborted transactions could not be written; in memory it is right."""
         began = self.producers.apply_marker(
             batch.producer_id,
             batch.producer_epoch,

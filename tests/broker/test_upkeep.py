@@ -132,7 +132,7 @@ async def test_a_topic_that_is_deleted_while_it_is_compacted_leaves_nothing(tmp_
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(talk.broker.upkeep.cleaner.clean_one)
             await anyio.lowlevel.checkpoint()
-            assert talk.broker.topics.partition("t", 0).log.held
+            assert talk.broker.topics.partition("t", 0).log.head.held
             known = talk.broker.topics.get("t")
             assert known is not None
             talk.broker.delete_topic(known)
@@ -173,7 +173,7 @@ async def test_a_stop_does_not_wait_for_a_round_of_compaction(tmp_path: Path) ->
         partition.log.flush()
         await anyio.sleep(0)
         clock.advance(16)
-        await until(lambda: partition.log.held)
+        await until(lambda: partition.log.head.held)
         size = partition.log.size_bytes
     assert partition.log.size_bytes == size
     assert not list((tmp_path / "t-0").glob("*.cleaned"))
@@ -195,7 +195,7 @@ async def test_a_round_that_finds_the_disk_full_is_tried_again_and_damage_is_not
         with structlog.testing.capture_logs() as said:
             await cleaner.clean_all()
         assert [line["event"] for line in said] == ["log.not_compacted"]
-        assert (partition.log.size_bytes, partition.log.held) == (size, False)
+        assert (partition.log.size_bytes, partition.log.head.held) == (size, False)
         (blocked / "x").unlink()
         blocked.rmdir()
         with partition.log.segments[1].path.open("r+b") as file:
@@ -205,7 +205,7 @@ async def test_a_round_that_finds_the_disk_full_is_tried_again_and_damage_is_not
             await cleaner.clean_all()
             await cleaner.clean_all()
         assert [line["event"] for line in said] == ["log.uncleanable"]
-        assert (partition.log.size_bytes, partition.log.held) == (size, False)
+        assert (partition.log.size_bytes, partition.log.head.held) == (size, False)
 
 
 async def test_a_log_that_kafka_compacted_behind_its_recovery_point_is_not_damaged(tmp_path: Path) -> None:

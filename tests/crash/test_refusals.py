@@ -14,7 +14,9 @@ import pytest
 from broker_lite.errors import StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.log.disk import RealDisk
+from broker_lite.log.settings import Cleanup
 from tests.crash.faulty_disk import FaultyDisk
+from tests.crash.refusing_disk import RefusingDisk
 from tests.log.building import NOW, append, fill, open_log, read_all
 
 
@@ -35,7 +37,8 @@ def test_a_refused_append_leaves_no_trace_and_the_next_one_works(tmp_path: Path)
     assert log.recovered.torn is None
 
 
-def test_a_log_that_cannot_be_cut_back_goes_offline_and_heals_at_the_next_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("restarted", [False, True], ids=["heals", "dies"])
+def test_a_log_that_cannot_be_cut_back_takes_no_batch_before_it_can(tmp_path: Path, restarted: bool) -> None:
     disk = FaultyDisk()
     log = open_log(tmp_path / "t-0", disk)
     fill(log, 3)
@@ -44,15 +47,23 @@ def test_a_log_that_cannot_be_cut_back_goes_offline_and_heals_at_the_next_start(
     for _ in range(2):
         with pytest.raises(StorageFailed):
             append(log)
+    assert read_all(log) == before
+    assert log.segments[0].path.stat().st_size > len(before)
+    with pytest.raises(StorageFailed, match=r"cannot cut 0{20}.log back"):
+        log.close(clean=True) if restarted else append(log)
+    if restarted:
+        log = open_log(tmp_path / "t-0")
+        assert read_all(log) == before
+        assert log.recovered.torn is not None
     disk.refuse_at = 0
-    with pytest.raises(StorageFailed, match="could not be cut back"):
-        append(log)
-    assert read_all(log) == before
-    log.close(clean=False)
-    log = open_log(tmp_path / "t-0")
-    assert read_all(log) == before
-    assert log.recovered.torn is not None
-    append(log)
+    append(log, b"kept")
+    expected = read_all(log)
+    log.close(clean=True)
+    for clean in (True, False):
+        again = open_log(tmp_path / "t-0", clean=clean)
+        assert read_all(again) == expected
+        assert again.recovered.torn is None
+        again.close(clean=False)
 
 
 def test_a_failed_sync_is_the_end_of_the_file(tmp_path: Path) -> None:
@@ -91,6 +102,55 @@ def test_a_roll_that_is_refused_is_tried_again_by_the_next_append(tmp_path: Path
         again.close(clean=False)
 
 
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("kind", ["append_bytes", "open"])
+def test_a_file_that_a_refused_roll_left_behind_costs_no_batch(tmp_path: Path, kind: str, clean: bool) -> None:
+    """The next batch would fit into the old segment. There it would lie behind the name of a later one."""
+    disk = RefusingDisk()
+    log = open_log(tmp_path / "t-0", disk, segment_bytes=400)
+    append(log, b"x" * 100)
+    disk.refuse(kind, path="*1.log")
+    with pytest.raises(StorageFailed, match="cannot roll"):
+        append(log, b"x" * 300)
+    with pytest.raises(StorageFailed, match="cannot roll"):
+        append(log, b"y" * 10)
+    disk.heal()
+    assert append(log, b"y" * 10) == 1
+    expected = read_all(log)
+    log.close(clean=clean)
+    again = open_log(tmp_path / "t-0", clean=clean, segment_bytes=400)
+    assert (again.end, read_all(again)) == (2, expected)
+    assert again.recovered.damage is None
+
+
+def test_a_sync_that_fails_in_a_roll_is_the_end_of_the_log(tmp_path: Path) -> None:
+    disk = RefusingDisk()
+    log = open_log(tmp_path / "t-0", disk, segment_bytes=200, sync_rolls=True)
+    append(log, b"x" * 100)
+    disk.refuse("sync_dir", error=errno.EIO)
+    with pytest.raises(StorageFailed, match="cannot roll"):
+        append(log, b"x" * 100)
+    disk.heal()
+    with pytest.raises(StorageFailed, match="cannot sync t-0"):
+        append(log, b"x" * 100)
+
+
+def test_the_first_batch_is_tried_again_where_its_file_could_not_be_made(tmp_path: Path) -> None:
+    for kind, path in (("mkdir", "*"), ("write_atomic", "*"), ("open", "*.log"), ("append", "*.log")):
+        disk = RefusingDisk()
+        log = open_log(tmp_path / kind, disk, make=False)
+        disk.refuse(kind, path=path)
+        for _ in range(2):
+            with pytest.raises(StorageFailed):
+                append(log)
+        disk.heal()
+        assert append(log) == 0
+        expected = read_all(log)
+        log.close(clean=False)
+        again = open_log(tmp_path / kind)
+        assert read_all(again) == expected
+
+
 def test_an_index_that_could_not_be_written_is_made_again(tmp_path: Path) -> None:
     disk = FaultyDisk()
     log = open_log(tmp_path / "t-0", disk)
@@ -107,17 +167,28 @@ def test_an_index_that_could_not_be_written_is_made_again(tmp_path: Path) -> Non
     assert next(log.find_time(NOW + 25)).max_timestamp == NOW + 25
 
 
-def test_a_deletion_that_is_refused_can_be_repeated(tmp_path: Path) -> None:
-    disk = FaultyDisk()
-    log = open_log(tmp_path / "t-0", disk, segment_bytes=300)
-    fill(log, 20)
-    disk.refuse_at, disk.refusing = disk.calls + 1, "remove"
-    with pytest.raises(StorageFailed, match="cannot delete"):
-        log.truncate_start(Offset(20))
-    assert log.start == 20
-    log.truncate_start(Offset(21))
+@pytest.mark.parametrize("delay_ms", [0, 60_000])
+def test_a_deletion_that_is_refused_is_finished_later(tmp_path: Path, delay_ms: int) -> None:
+    disk = RefusingDisk()
+    log = open_log(tmp_path / "t-0", disk, segment_bytes=300, cleanup=Cleanup(file_delete_delay_ms=delay_ms))
+    log.epochs.assign(0, Offset(0), sync=False)
+    fill(log, 10)
+    log.epochs.assign(1, log.end, sync=False)
+    fill(log, 10)
+    disk.refuse("remove", "rename", path="*.log")
+    disk.refuse("write_atomic", path="*leader-epoch*")
+    log.truncate_start(Offset(20))
+    assert (log.start, log.segments[0].base) == (20, 0)
+    assert log.read(Offset(20), max_bytes=100, end=log.end) is not None
+    with pytest.raises(OSError, match="refused by the test"):
+        log.tidy()
+    disk.heal()
+    log.tidy()
+    assert log.segments[0].base > 0
+    assert min(int(path.stem) for path in (tmp_path / "t-0").glob("*.log")) == log.segments[0].base
+    assert (tmp_path / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n1\n1 20\n"
     log.close(clean=False)
-    assert open_log(tmp_path / "t-0", log_start=21, segment_bytes=300).start == 21
+    assert open_log(tmp_path / "t-0", log_start=20, segment_bytes=300).start == 20
 
 
 def test_a_log_without_a_descriptor_left_works_again_when_there_is_one(tmp_path: Path) -> None:

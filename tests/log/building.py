@@ -46,6 +46,7 @@ def open_log(
     segment_jitter_ms: int = 0,
     cut_damage: bool = False,
     cleanup: Cleanup | None = None,
+    make: bool = True,
 ) -> Log:
     settings = LogSettings(
         segment_bytes=segment_bytes,
@@ -65,6 +66,7 @@ def open_log(
         recovery_point=None if recovery_point is None else Offset(recovery_point),
         log_start=None if log_start is None else Offset(log_start),
         now_ms=NOW,
+        make=make,
     )
 
 

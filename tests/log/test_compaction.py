@@ -372,7 +372,7 @@ def test_segments_deleted_during_a_round_go_when_it_is_over(tmp_path: Path) -> N
     for number in range(30):
         kept.put((b"%d" % number, b"x" * 50))
     log = kept.partition.log
-    log.held = True
+    log.head.held = True
     count = len(log.segments)
     kept.partition.truncate_start(Offset(20))
     assert (log.start, len(log.segments)) == (20, count)

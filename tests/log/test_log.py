@@ -11,6 +11,7 @@ from broker_lite.errors import OffsetOutOfRange, RecordListTooLarge, StorageFail
 from broker_lite.ids import Offset
 from broker_lite.log.disk import Disk, MemoryDisk, RealDisk, RealFile
 from broker_lite.log.log import Log, LogSettings
+from broker_lite.log.retention import roll_if_old
 from broker_lite.records.batch import walk
 from tests.log.building import NOW, append, bases, batch, fill, open_log, read_all, read_bytes
 
@@ -105,9 +106,9 @@ def test_a_segment_is_rolled_when_records_are_segment_ms_younger_than_its_first(
 
 def test_upkeep_rolls_an_old_segment_but_never_an_empty_one(log: Log) -> None:
     append(log)
-    assert not log.roll_if_old(NOW + 1000)
-    assert log.roll_if_old(NOW + 8 * 86_400_000)
-    assert not log.roll_if_old(NOW + 80 * 86_400_000)
+    assert not roll_if_old(log, NOW + 1000)
+    assert roll_if_old(log, NOW + 8 * 86_400_000)
+    assert not roll_if_old(log, NOW + 80 * 86_400_000)
     assert [segment.base for segment in log.segments] == [0, 1]
 
 

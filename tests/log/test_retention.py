@@ -6,7 +6,7 @@ from pathlib import Path
 
 from broker_lite.ids import Offset
 from broker_lite.log.log import Log
-from broker_lite.log.retention import drop_expired, new_start
+from broker_lite.log.retention import drop_expired, new_start, roll_if_old
 from broker_lite.log.settings import Cleanup
 from tests.log.building import NOW, append, open_log, read_all, read_bytes
 
@@ -103,9 +103,9 @@ def test_a_deleted_file_stays_for_a_while_under_another_name(tmp_path: Path) -> 
     assert "00000000000000000000.log" not in names
     assert log.segments[0].base == 2
     for seconds in (100.0, 159.9):
-        log.graveyard.sweep(seconds, delay_ms=60_000, at_most=100)
+        log.head.graveyard.sweep(seconds, delay_ms=60_000, at_most=100)
         assert list(folder.glob("*.deleted"))
-    log.graveyard.sweep(160.0, delay_ms=60_000, at_most=100)
+    log.head.graveyard.sweep(160.0, delay_ms=60_000, at_most=100)
     assert not list(folder.glob("*.deleted"))
 
 
@@ -115,7 +115,7 @@ def test_a_reader_of_a_deleted_segment_finishes(tmp_path: Path) -> None:
     assert slow is not None
     expected = read_bytes(log, 0)
     log.truncate_start(Offset(2))
-    log.graveyard.sweep(0.0, delay_ms=0, at_most=100)
+    log.head.graveyard.sweep(0.0, delay_ms=0, at_most=100)
     assert slow.read_all() == expected
     slow.release()
 
@@ -135,7 +135,7 @@ def test_segments_of_one_age_do_not_roll_together_where_jitter_is_asked_for(tmp_
     for number in range(20):
         log = open_log(tmp_path / f"t-{number}", segment_ms=1000, segment_jitter_ms=500)
         append(log)
-        rolled.add(next(age for age in range(0, 2000, 10) if log.roll_if_old(NOW + age)))
+        rolled.add(next(age for age in range(0, 2000, 10) if roll_if_old(log, NOW + age)))
     assert len(rolled) > 5
     assert min(rolled) > 500
     assert max(rolled) <= 1010

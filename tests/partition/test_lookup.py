@@ -11,7 +11,7 @@ from broker_lite.log.log import LogSettings
 from broker_lite.partition.partition import PartitionSettings
 from broker_lite.records.build import sealed
 from broker_lite.records.compression import Codec
-from tests.partition.house import NOW, House, batch
+from tests.partition.house import NOW, House, batch, delete_records
 
 
 @pytest.fixture
@@ -45,9 +45,9 @@ def test_the_first_record_that_is_late_enough_is_found_even_if_time_went_backwar
 
 def test_deleted_records_are_not_found(house: House) -> None:
     house.append(batch(b"a", b"b", b"c", times=[NOW, NOW + 1, NOW + 2]))
-    house.partition.delete_records(1)
+    delete_records(house.partition, 1)
     assert found(house, NOW) == (1, NOW + 1)
-    house.partition.delete_records(3)
+    delete_records(house.partition, 3)
     assert found(house, NOW) is None
 
 
@@ -95,9 +95,9 @@ def test_the_highest_timestamp_among_those_that_are_left_counts(house: House) ->
     house.append(batch(timestamp=NOW + 100))
     house.append(batch(b"a", b"b", times=[NOW + 1, NOW + 7]))
     house.append(batch(timestamp=NOW + 3))
-    house.partition.delete_records(1)
+    delete_records(house.partition, 1)
     assert house.partition.max_timestamp_offset() == (2, NOW + 7, 0)
-    house.partition.delete_records(4)
+    delete_records(house.partition, 4)
     assert house.partition.max_timestamp_offset() is None
 
 

@@ -11,7 +11,7 @@ from broker_lite.log.log import LogSettings
 from broker_lite.partition.partition import PartitionSettings
 from broker_lite.records.batch import Batch, walk
 from broker_lite.records.control import Marker, read_marker
-from tests.partition.house import NOW, House, batch
+from tests.partition.house import NOW, House, batch, delete_records
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_a_batch_that_comes_after_the_abort_marker_is_verified_again(house: Hous
 def test_deleting_past_an_open_transaction_moves_the_stable_offset_to_the_start(house: House) -> None:
     begin(house, 7)
     house.append(batch())
-    house.partition.delete_records(2)
+    delete_records(house.partition, 2)
     assert house.all_four == (2, 2, 2, 2)
     house.append(batch())
     assert house.all_four == (2, 2, 3, 3)

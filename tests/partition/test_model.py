@@ -23,7 +23,7 @@ from broker_lite.log.log import LogSettings
 from broker_lite.partition.partition import PartitionSettings
 from broker_lite.records.batch import walk
 from broker_lite.records.control import read_marker
-from tests.partition.house import FullDisk, House, batch
+from tests.partition.house import FullDisk, House, batch, delete_records
 
 WRAP = 2**31
 PRODUCERS = st.integers(1, 3)
@@ -222,7 +222,7 @@ class OnePartition(RuleBasedStateMachine):
         oldest = [event.base for producer in range(1, 4) for event in self.history.of(producer)[-6:]]
         upto = min([self.history.stable(), self.visible.stable(), *oldest])
         self.start = max(self.start, self.start + (upto - self.start) * part // 4)
-        assert self.house.partition.delete_records(self.start) == self.start
+        assert delete_records(self.house.partition, self.start) == self.start
 
     @rule(producer=PRODUCERS, marker=st.booleans())
     def a_full_disk_refuses(self, producer: int, marker: bool) -> None:

@@ -23,7 +23,7 @@ from broker_lite.partition.partition import Partition, PartitionSettings
 from broker_lite.records.batch import Batch
 from broker_lite.records.check import AppendRules
 from broker_lite.records.record import records_of
-from tests.partition.house import NOW, TP, FullDisk, House, batch
+from tests.partition.house import NOW, TP, FullDisk, House, batch, delete_records
 
 SMALL_SEGMENTS = PartitionSettings(log=LogSettings(segment_bytes=400))
 
@@ -43,7 +43,7 @@ def test_batches_get_the_next_offsets_and_the_leader_epoch(house: House) -> None
 
 def test_an_answer_has_first_and_last_offset_and_the_log_start(house: House) -> None:
     house.append(batch(b"a", b"b"))
-    house.partition.delete_records(1)
+    delete_records(house.partition, 1)
     appended = house.append(batch(b"c", b"d", b"e"))
     assert (appended.base, appended.last, appended.log_start, appended.log_append_time) == (2, 4, 1, -1)
 
@@ -155,7 +155,7 @@ def test_only_readers_of_committed_records_get_a_list_of_aborted_transactions(ho
 def test_deleted_records_are_out_of_range_but_their_batch_is_still_returned(house: House) -> None:
     house.append(batch(b"a", b"b", b"c"))
     house.append(batch(b"d"))
-    assert house.partition.delete_records(2) == 2
+    assert delete_records(house.partition, 2) == 2
     with pytest.raises(OffsetOutOfRange):
         house.read(1)
     assert house.bases(2) == [0, 3]
@@ -163,23 +163,23 @@ def test_deleted_records_are_out_of_range_but_their_batch_is_still_returned(hous
 
 def test_minus_one_deletes_all_that_can_be_read(house: House) -> None:
     house.append(batch(b"a", b"b"))
-    assert house.partition.delete_records(-1) == 2
+    assert delete_records(house.partition, -1) == 2
     assert house.all_four == (2, 2, 2, 2)
     assert house.append(batch()).base == 2
 
 
 def test_deleting_backwards_changes_nothing_and_beyond_the_high_watermark_is_refused(house: House) -> None:
     house.append(batch(b"a", b"b"))
-    house.partition.delete_records(1)
-    assert house.partition.delete_records(0) == 1
+    delete_records(house.partition, 1)
+    assert delete_records(house.partition, 0) == 1
     for wrong in (3, -2):
         with pytest.raises(OffsetOutOfRange):
-            house.partition.delete_records(wrong)
+            delete_records(house.partition, wrong)
 
 
 def test_deletion_survives_a_restart(house: House) -> None:
     house.append(batch(b"a", b"b", b"c"))
-    house.partition.delete_records(2)
+    delete_records(house.partition, 2)
     assert house.restart().offsets.start == 2
     assert house.kill().offsets.start == 2
 
@@ -239,7 +239,7 @@ def test_a_reader_whose_log_parted_from_ours_is_told_where(house: House) -> None
     assert partition.diverging(partition.offsets.end, 0) == (0, 2)
     with pytest.raises(OffsetOutOfRange):
         partition.diverging(partition.offsets.end, 5)
-    partition.delete_records(2)
+    delete_records(partition, 2)
     with pytest.raises(OffsetOutOfRange):
         partition.diverging(type(partition.offsets.end)(1), 0)
 
@@ -321,7 +321,7 @@ def test_a_producer_whose_records_were_all_deleted_goes_on_after_a_restart(tmp_p
     house = House(tmp_path, settings=SMALL_SEGMENTS)
     for sequence in range(20):
         house.append(batch(bytes(100), producer=7, sequence=sequence))
-    house.partition.delete_records(-1)
+    delete_records(house.partition, -1)
     house.restart()
     assert house.append(batch(bytes(100), producer=7, sequence=20)).base == 20
     house.kill()
@@ -428,7 +428,7 @@ def test_a_marker_that_is_not_synced_does_not_release_its_transaction(held: Hous
 def test_records_that_were_not_synced_cannot_be_deleted(held: House) -> None:
     held.append(batch())
     with pytest.raises(OffsetOutOfRange):
-        held.partition.delete_records(1)
+        delete_records(held.partition, 1)
 
 
 def test_what_a_kill_left_unsynced_is_synced_before_it_is_shown(held: House) -> None:
