@@ -38,7 +38,7 @@ async def delete_records(ctx: Context, req: DeleteRecordsRequest) -> DeleteRecor
     asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in req.topics:
         asked.setdefault(topic.name, {}).update((part.partition_index, part) for part in topic.partitions)
-    decided = {name: [_decide(ctx, name, part) for part in parts.values()] for name, parts in asked.items()}
+    decided = {name: await _of_topic(ctx, name, list(parts.values())) for name, parts in asked.items()}
     await _move(ctx, [one for parts in decided.values() for one in parts])
     return DeleteRecordsResponse(
         topics=[
@@ -46,6 +46,15 @@ async def delete_records(ctx: Context, req: DeleteRecordsRequest) -> DeleteRecor
             for name, parts in decided.items()
         ]
     )
+
+
+async def _of_topic(ctx: Context, name: str, parts: list[DeleteRecordsPartition]) -> list[_Asked]:
+    if ctx.broker.topics.get(name) is not None:
+        try:
+            await ctx.broker.removal.finished(name)
+        except BrokerError as error:
+            return [_refused(part, error) for part in parts]
+    return [_decide(ctx, name, part) for part in parts]
 
 
 async def _move(ctx: Context, decided: list[_Asked]) -> None:
@@ -68,9 +77,13 @@ def _refuse(one: _Asked, error: BrokerError) -> None:
     one.result.low_watermark, one.result.error_code = -1, error.code
 
 
+def _refused(asked: DeleteRecordsPartition, error: BrokerError) -> _Asked:
+    index = asked.partition_index
+    return _Asked(DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=error.code))
+
+
 def _decide(ctx: Context, name: str, asked: DeleteRecordsPartition) -> _Asked:
     topics = ctx.broker.topics
-    one = _Asked(DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1))
     try:
         topic = topics.get(name)
         if topic is None or not 0 <= asked.partition_index < topic.partition_count:
@@ -81,7 +94,8 @@ def _decide(ctx: Context, name: str, asked: DeleteRecordsPartition) -> _Asked:
         if policy and "delete" not in policy:
             raise PolicyViolation(f"the cleanup.policy of {name} is {','.join(policy)}, so nothing is ever deleted")
         partition = topics.partition(name, asked.partition_index)
-        one.start, one.partition = partition.start_without(asked.offset), partition
+        start = partition.start_without(asked.offset)
     except BrokerError as error:
-        _refuse(one, error)
-    return one
+        return _refused(asked, error)
+    result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=start)
+    return _Asked(result, partition, start)

@@ -24,6 +24,7 @@ from broker_lite.errors import CorruptMessage, InvalidRecord
 from broker_lite.ids import TopicId, TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.compaction import Plan, Round, plan
+from broker_lite.log.segment import Segment
 from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
 
@@ -38,6 +39,8 @@ PAUSE = 0.0002
 """Seconds. Shorter pauses do not wake the other thread. Where one lasts longer, because the loop never rests, so does
 the next slice, or the cleaner would have a tenth of the time."""
 PLANS_AT_ONCE = 100
+AGAIN_AFTER = 1.0
+"""Seconds, where the disk refuses what has to be done."""
 SHORTEST_REST = 0.05
 """Seconds, whatever `log.cleaner.backoff.ms` says."""
 
@@ -175,16 +178,25 @@ class Cleaner:
             await in_a_thread(work.sift, group, self._pace)
             if partition.log.offline:
                 return False
-            try:
-                work.commit(group)
-            except OSError as error:
-                partition.go_offline(f"a compacted segment could not take its place: {error}")
-                work.keep_open()
-                raise
+            work.promote()
+            if not await self._commit(partition, work, group):
+                return False
             await in_a_thread(folder.disk.sync_dir, partition.log.path)
         self._clean[partition.tp] = (partition.topic_id, work.clean_upto)
         await in_a_thread(self._save, self._known())
         return True
+
+    async def _commit(self, partition: Partition, work: Round, group: list[Segment]) -> bool:
+        """There is no way back, so it is tried until it is done. False if the topic was deleted meanwhile."""
+        while self._broker.topics.by_id(partition.topic_id) is not None:
+            try:
+                work.commit(group)
+            except OSError as error:
+                log.error("log.not_swapped", partition=str(partition.tp), reason=str(error))
+            else:
+                return True
+            await self._broker.clock.wait(anyio.Event(), AGAIN_AFTER)
+        return False
 
     def _known(self) -> dict[TopicPartition, int]:
         topics = self._broker.topics

@@ -104,6 +104,8 @@ class Round:
         )
         self._segments = [one for one in log.segments if one.base < chosen.upper]
         self._draft: Segment | None = None
+        self._promoted = False
+        self._made_way = False
         self.clean_upto = chosen.first_dirty
         self.read_bytes = 0
         self.written_bytes = 0
@@ -232,19 +234,24 @@ class Round:
         draft.file.acquire()
         self._draft = draft
 
+    def promote(self) -> None:
+        """The new segment counts, if the power goes now. OSError: the disk refuses, and the old ones stay."""
+        assert self._draft is not None
+        swap.promote(self._log.disk, self._log.path, self._draft.base, aborted=bool(self._ended))
+        self._promoted = True
+
     def commit(self, group: list[Segment]) -> None:
-        """The new segment takes its place. If an OSError comes out, the log must go offline until the next start."""
+        """It takes its place. OSError: the disk refuses a part of it, and has to be asked again until it is done.
+
+        Meanwhile the old ones are read on, by the leases on them, under whatever name they have."""
         log, draft = self._log, self._draft
         assert draft is not None
-        swap.commit(
-            log.disk,
-            log.path,
-            log.head.graveyard,
-            draft.base,
-            [segment.base for segment in group],
-            aborted=bool(self._ended),
-            delay_ms=log.settings.cleanup.file_delete_delay_ms,
-        )
+        if not self._made_way:
+            delay_ms = log.settings.cleanup.file_delete_delay_ms
+            swap.make_way(log.head.graveyard, [segment.base for segment in group], delay_ms=delay_ms)
+            self._made_way = True
+        swap.commit(log.disk, log.path, draft.base, aborted=bool(self._ended))
+        self._promoted = self._made_way = False
         self._close_draft()
         log.head.replace(group, draft.finished(), self._ended)
 
@@ -259,19 +266,17 @@ class Round:
             draft.file.release()
 
     def end(self) -> None:
-        """After the last group, or at any other point, except after a failed commit."""
+        """After the last group, or at any other point. If a commit was refused, that is a stop, or the topic's end:
+        the next start finishes it, and until then no segment leaves the log."""
         draft = self._draft
         self._close_draft()
+        self._lease([])
+        if self._promoted:
+            return
         if draft is not None and not self._log.offline:
             with suppress(OSError):  # the next round or the next start removes it
                 swap.discard(self._log.disk, self._log.path, draft.base)
-        self._lease([])
         self._log.let_go()
-
-    def keep_open(self) -> None:
-        """A commit failed half way. The old files are read on under whatever name they have: leases stay for good."""
-        self._draft = None
-        self._leased = []
 
     @property
     def facts(self) -> dict[str, int]:

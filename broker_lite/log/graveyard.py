@@ -48,10 +48,17 @@ class Graveyard:
         ]
 
     def sweep(self, monotonic: float, *, delay_ms: int, at_most: int) -> None:
-        """Remove what has lain here for long enough. Seconds that never jump."""
+        """Remove what has lain here for long enough. Seconds that never jump. OSError: one of them cannot be."""
+        refused: OSError | None = None
         for path, since in list(self._buried.items())[:at_most]:
             if since is None:
                 self._buried[path] = since = monotonic
             if (monotonic - since) * 1000 >= delay_ms:
-                self._disk.remove(path)
                 del self._buried[path]
+                try:
+                    self._disk.remove(path)
+                except OSError as error:
+                    refused = error
+                    self._buried[path] = since  # behind the others
+        if refused is not None:
+            raise refused

@@ -45,19 +45,31 @@ def write_indexes(disk: Disk, folder: Path, base: int, index: SegmentIndex, abor
         write(layout.TXN_INDEX, layout.format_aborted(aborted))
 
 
-def commit(
-    disk: Disk, folder: Path, graveyard: Graveyard, base: int, old: Iterable[int], *, aborted: bool, delay_ms: int
-) -> None:
-    """The cleaned segment takes the place of `old`, a list of bases. Renames only: quick, and in this order."""
-    parts = [part for part in _PARTS if aborted or part != layout.TXN_INDEX]
-    for part in parts:
+def promote(disk: Disk, folder: Path, base: int, *, aborted: bool) -> None:
+    """The cleaned segment counts. OSError: it does not, and nothing has happened."""
+    for part in _PARTS:  # of one that the disk refused before
+        disk.remove(folder / (layout.file_name(base, part) + layout.SWAP))
+    for part in _parts(aborted):
         name = layout.file_name(base, part)
         disk.replace(folder / (name + layout.CLEANED), folder / (name + layout.SWAP))
+
+
+def make_way(graveyard: Graveyard, old: Iterable[int], *, delay_ms: int) -> None:
+    """`old`, a list of bases, are out of the way. OSError: do it again."""
     for one in old:
         graveyard.bury(graveyard.names_of(one, _PARTS), delay_ms=delay_ms)
-    for part in parts:
+
+
+def commit(disk: Disk, folder: Path, base: int, *, aborted: bool) -> None:
+    """The new one takes its place. OSError: do it again."""
+    for part in _parts(aborted):
         name = layout.file_name(base, part)
-        disk.replace(folder / (name + layout.SWAP), folder / name)
+        if disk.exists(folder / (name + layout.SWAP)):
+            disk.replace(folder / (name + layout.SWAP), folder / name)
+
+
+def _parts(aborted: bool) -> list[str]:
+    return [part for part in _PARTS if aborted or part != layout.TXN_INDEX]
 
 
 def finish_all(disk: Disk, folder: Path, names: Iterable[str]) -> bool:

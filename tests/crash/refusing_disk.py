@@ -65,14 +65,14 @@ class RefusingFile(FaultyFile):
 
     def sync(self) -> None:
         """What was written before it began is safe; as on a real disk, a file whose sync failed never is again."""
-        size = self.path.stat().st_size if self.path.exists() else 0
         with self._disk.gate:
             if self._disk.refused("sync", self.path):
                 assert isinstance(self._file, RealFile)
                 self._file._failed = True
             self._disk.meet("sync", self.path)
-            super().sync()
-            self._disk.synced[self.path] = min(size, self._disk.synced.get(self.path, size))
+            self._file.sync()
+            if self.path in self._disk.files:  # else it was deleted, or renamed, while it was leased
+                self._disk.synced[self.path] = self._file.size
 
     def acquire(self) -> None:
         self._open()

@@ -144,6 +144,7 @@ class Kept:
             for group in work.groups():
                 work.begin(group)
                 work.sift(group, pace)
+                work.promote()
                 work.commit(group)
         finally:
             work.end()
