@@ -18,12 +18,9 @@ from broker_lite.ids import Offset, TopicId, TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.log import LogSettings
 from broker_lite.log.settings import Cleanup
-from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition, PartitionSettings
 from broker_lite.records.check import AppendRules
 from broker_lite.records.compression import Codec
-
-log = get_logger(__name__)
 
 _CODECS = {"uncompressed": Codec.NONE, "gzip": Codec.GZIP, "snappy": Codec.SNAPPY, "lz4": Codec.LZ4, "zstd": Codec.ZSTD}
 _LEVELS = {
@@ -85,7 +82,7 @@ class Partitions:
         self._retired: deque[Path] = deque()
         """Folders to be removed."""
         self._in_the_way: dict[Path, Path] = {}
-        """Those that the disk would not rename, and the names they should have."""
+        """Those that still have their old name, and the name they are to get."""
         self._news = RecoveryNews(folder.disk, clock)
         self._cleaned = checkpoints.read_offsets(folder.disk, folder.path / layout.CLEANED_UP_TO)
 
@@ -124,19 +121,15 @@ class Partitions:
         return partition
 
     def retire(self, tp: TopicPartition, topic_id: TopicId, partition: Partition | None) -> None:
-        """The folder gets the name that Kafka gives to one that is to be deleted, unless a younger topic has it."""
+        """The folder will get the name that Kafka gives to one that is to be deleted, unless a younger topic has it."""
         folder = self._folder
         path, away = folder.path / str(tp), folder.path / layout.deleted_folder_name(tp, topic_id)
         if partition is not None:
             partition.delete()
-        try:
-            if (partition is not None and not partition.log.missing) or self._is_of(path, topic_id):
-                self._in_the_way[path] = away
-                self._move(path)
-            elif partition is None and folder.disk.exists(away):  # the last run came no further
-                self._retired.append(away)
-        except OSError as error:
-            log.error("partition.not_moved", partition=str(tp), reason=str(error))
+        if (partition is not None and not partition.log.missing) or self._is_of(path, topic_id):
+            self._in_the_way[path] = away
+        elif partition is None and folder.disk.exists(away):  # the last run came no further
+            self._retired.append(away)
         for offsets in (folder.recovery_points, folder.log_starts, folder.high_watermarks):
             offsets.pop(tp, None)
 
@@ -145,11 +138,6 @@ class Partitions:
         disk = self._folder.disk
         return disk.exists(path) and checkpoints.read_partition_metadata(disk, path) in (topic_id, None)
 
-    def _move(self, path: Path) -> None:
-        with suppress(FileNotFoundError):
-            self._folder.disk.rename(path, self._in_the_way[path])
-        self._retired.append(self._in_the_way.pop(path))
-
     def move_away(self) -> None:
         """Not for a thread: between a look and a rename the folder must not become another topic's."""
         for path in list(self._in_the_way):
@@ -157,9 +145,11 @@ class Partitions:
 
     def _make_way(self, path: Path) -> None:
         try:
-            self._move(path)
+            with suppress(FileNotFoundError):
+                self._folder.disk.rename(path, self._in_the_way[path])
         except OSError as error:
             raise StorageFailed(f"{path.name} of a deleted topic cannot be moved out of the way: {error}") from error
+        self._retired.append(self._in_the_way.pop(path))
 
     def clear_away(self, at_most: int) -> bool:
         """StorageFailed if something cannot be removed; it can be tried again."""

@@ -1,5 +1,6 @@
 """The folders of deleted topics go in a thread, a few at a time, while everybody else is served.
 
+First the deletion itself has to be on disk: a power cut must not leave the topic without its records.
 The checkpoints of offsets name partitions, not topics.  So they are written without a deleted topic before the journal
 forgets it: a new topic of its name would else start where the old one did, and lose its first records.  Until then a
 start believes no checkpoint of that name, so whoever needs one to be believed waits for `finished`.
@@ -66,6 +67,7 @@ class Removal:
 
     async def _remove(self, gone: Sequence[TopicId]) -> None:
         topics = self._broker.topics
+        await self._broker.settling.settled()
         topics.move_away()
         await self._broker.log_starts.rewrite()
         await in_a_thread(self._broker.folder.checkpoint_later(topics.open_partitions()))

@@ -81,11 +81,11 @@ class Folders(Protocol):
     def open(self, tp: TopicPartition, topic_id: TopicId, settings: PartitionSettings) -> Partition: ...
 
     def retire(self, tp: TopicPartition, topic_id: TopicId, partition: Partition | None) -> None:
-        """Out of the way, so that a new topic may have the name."""
+        """Nobody has it any more. Its folder goes with `move_away`, or when a new topic needs the name."""
         ...
 
     def move_away(self) -> None:
-        """Try again where the disk refused that. StorageFailed: it still does."""
+        """The folders of those get another name. StorageFailed: the disk refuses, and can be asked again."""
         ...
 
     def clear_away(self, at_most: int) -> bool:
