@@ -126,10 +126,12 @@ class Partitions:
         path, away = folder.path / str(tp), folder.path / layout.deleted_folder_name(tp, topic_id)
         if partition is not None:
             partition.delete()
-        if (partition is not None and not partition.log.missing) or self._is_of(path, topic_id):
+        if partition is not None and not partition.log.missing:
             self._in_the_way[path] = away
-        elif partition is None and folder.disk.exists(away):  # the last run came no further
+        elif folder.disk.exists(away):  # the last run came no further, and what has the name now is a younger topic's
             self._retired.append(away)
+        elif self._is_of(path, topic_id):
+            self._in_the_way[path] = away
         for offsets in (folder.recovery_points, folder.log_starts, folder.high_watermarks):
             offsets.pop(tp, None)
 

@@ -72,11 +72,8 @@ class LiveClient:
         self.answers: dict[str, list[int]] = {}
 
     async def step(self) -> None:
-        chance = self._chance
-        if not self.told.topics:
-            return await self.create()
-        (operation,) = chance.choices(list(OPERATIONS), list(OPERATIONS.values()))
-        await operation(self)
+        (operation,) = self._chance.choices(list(OPERATIONS), list(OPERATIONS.values()))
+        await (operation(self) if self.told.topics else self.create())
 
     def _check(self, what: str, code: int, *allowed: int) -> bool:
         """Whether it was done; Anomaly if it ended as nothing may."""
