@@ -16,6 +16,7 @@ import anyio
 from broker_lite.broker.threads import in_a_thread
 from broker_lite.errors import StorageFailed
 from broker_lite.ids import TopicPartition
+from broker_lite.log.sync import NotBegun
 from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
 
@@ -46,11 +47,13 @@ class SealedSync:
             await self._journal_settled()
         except StorageFailed:
             return  # the journal has told about it
-        job = partition.log.unflushed(sealed=True)
-        if job is None:
-            return
         try:
+            job = partition.log.unflushed(sealed=True)
+            if job is None:
+                return
             await in_a_thread(job.run)
+        except NotBegun as error:  # upkeep comes by again
+            log.error("partition.not_synced", partition=str(partition.tp), reason=error.message)
         except StorageFailed as error:
             log.error("partition.offline", partition=str(partition.tp), reason=error.message)
             partition.go_offline(error.message)

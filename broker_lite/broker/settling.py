@@ -17,6 +17,7 @@ from broker_lite.broker.journal import Journal
 from broker_lite.broker.threads import in_a_thread
 from broker_lite.clock import Clock
 from broker_lite.errors import StorageFailed
+from broker_lite.log.sync import NotBegun
 from broker_lite.logs import get_logger
 
 log = get_logger(__name__)
@@ -35,6 +36,8 @@ class Settling:
         self._urgent = anyio.Event()
         self._round = anyio.Event()
         """Set when the sync under way has ended, one way or the other."""
+        self._refused = ""
+        """Why the last round did not even begin."""
         self.unsettled = False
         """Something is written and not synced, and answers have to wait for it."""
 
@@ -45,15 +48,18 @@ class Settling:
             self._tasks.start_soon(self._sync)
 
     async def settled(self) -> None:
-        """Return when everything that is in the journal now is on disk; StorageFailed if it never will be."""
+        """Return when everything that is in the journal now is on disk; StorageFailed if the disk refuses."""
         upto = self._journal.end
         while self._journal.synced_to < upto:
             self._journal.check_online()
             self.kick()
             self._urgent.set()
             await self._round.wait()
+            if self._refused:
+                raise StorageFailed(self._refused)
 
     async def _sync(self) -> None:
+        self._refused = ""
         try:
             if not self._awaited:
                 await self._clock.wait(self._urgent, AT_LEISURE)
@@ -61,11 +67,15 @@ class Settling:
                 await in_a_thread(job.run)
                 self._journal.synced(job.upto)
                 self._next_round()
+        except NotBegun as error:
+            log.error("journal.not_synced", reason=error.message)
+            self._refused = error.message
         except StorageFailed as error:
             log.error("journal.offline", reason=error.message)
             self._journal.go_offline(error.message)
         finally:
-            self.unsettled = self._under_way = False
+            self._under_way = False
+            self.unsettled = self._awaited and self._refused != ""
             self._urgent = anyio.Event()
             self._next_round()
 

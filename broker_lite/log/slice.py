@@ -14,8 +14,9 @@ class FileSlice:
     __slots__ = ("_bytes", "_file", "_length", "_position")
 
     def __init__(self, file: File, position: int, length: int) -> None:
+        self._file: File | None = None  # while it has no lease to give back
         file.acquire()
-        self._file: File | None = file
+        self._file = file
         self._position = position
         self._length = length
         self._bytes: bytes | None = None

@@ -22,6 +22,10 @@ _MANY, _AT_ONCE = 32, 8
 2,000 files take less than half the time."""
 
 
+class NotBegun(StorageFailed):
+    """A file could not even be opened: nothing was synced, and nothing is lost. It can be tried again."""
+
+
 class SyncJob:
     """Run it once, anywhere; then everything before `upto` is on the platter."""
 
@@ -35,7 +39,10 @@ class SyncJob:
         self.upto = upto
 
     def add_file(self, file: File) -> None:
-        file.acquire()
+        try:
+            file.acquire()
+        except OSError as error:
+            raise NotBegun(f"cannot open {file.path.name} to sync it: {error}") from error
         self._files.append(file)
 
     def add_paths(self, paths: Iterable[Path]) -> None:

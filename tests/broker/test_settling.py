@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from broker_lite.log.disk import RealFile
 from broker_lite.log.sync import SyncJob
 from broker_lite.wire.messages.k03_metadata import MetadataRequest, MetadataResponse
 from broker_lite.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from tests.crash.refusing_disk import RefusingDisk, brokers_on
 from tests.support.talk import Talk, talking
 
 
@@ -77,6 +79,29 @@ async def test_a_change_that_the_disk_refuses_is_refused_and_others_are_still_se
         assert talk.broker.topics.get("b") is None
         assert (await talk.ask(MetadataRequest(topics=[]), 12, MetadataResponse)).error_code == 0
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("durability", [Durability.OS, Durability.FSYNC])
+async def test_a_journal_that_cannot_be_opened_for_a_sync_is_synced_later(
+    tmp_path: Path, durability: Durability
+) -> None:
+    """Descriptors may run out for a while. That is no failed sync, and it does not end the broker."""
+    disk = RefusingDisk()
+    with brokers_on(disk):
+        async with talking(tmp_path, durability=durability) as talk:
+            await talk.broker.settling.settled()
+            talk.broker.topics.create("a", 1, {})
+            disk.evict()
+            disk.refuse("open", path="*@journal*", error=errno.EMFILE)
+            with pytest.raises(StorageFailed, match="to sync it"):
+                await talk.broker.settling.settled()
+            if durability is Durability.FSYNC:
+                assert (await talk.produce("a", b"x")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            disk.heal()
+            await talk.broker.settling.settled()
+            assert await create(talk, "b") == 0
+            assert (await talk.produce("a", b"x")).error_code == 0
+        assert talk.broker.stopped_cleanly
 
 
 async def test_where_nobody_waits_the_journal_is_synced_a_moment_later(

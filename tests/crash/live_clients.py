@@ -45,7 +45,7 @@ from tests.crash.live_model import AGING, KEYED, PLAIN, RETENTION_MS, Known, Par
 from tests.support.talk import Talk, bytes_of
 
 REFUSED = ErrorCode.KAFKA_STORAGE_ERROR
-NOT_WRITTEN = ("cannot append", "cannot roll", "cannot make", "cannot cut", "cannot open")
+NOT_WRITTEN = ("cannot append", "cannot roll", "cannot make", "cannot cut")
 """How a refusal begins that comes before anything is written."""
 CLEANUP = {
     PLAIN: {"retention.ms": "-1"},
@@ -121,6 +121,7 @@ class LiveClient:
             producer_epoch=0,
             base_sequence=producer[1],
         )
+        why: list[str | None] = []
         for attempt in range(6):
             told = await self.talk.produce(name, partition=index, batch=batch)
             if self._check("produce once", told.error_code):
@@ -131,8 +132,9 @@ class LiveClient:
                     if self._check("repeat", again.error_code) and again.base_offset != told.base_offset:
                         raise Anomaly(f"a repeat is at {again.base_offset}, the original at {told.base_offset}")
                 return
+            why.append(told.error_message)
         del self._producers[known.id, index]
-        self._refused(part, records, told.error_message)
+        self._refused(part, records, *why)
 
     async def _producer(self, known: Known, index: int) -> tuple[int, int] | None:
         found = self._producers.get((known.id, index))
@@ -156,8 +158,8 @@ class LiveClient:
             if record.key is not None:
                 part.keys[record.key] = (offset, record.value or b"")
 
-    def _refused(self, part: Part, records: list[NewRecord], why: str | None) -> None:
-        if self._definite or (why or "").startswith(NOT_WRITTEN):
+    def _refused(self, part: Part, records: list[NewRecord], *why: str | None) -> None:
+        if self._definite or all((one or "").startswith(NOT_WRITTEN) for one in why):
             part.refused.update(record.value or b"" for record in records)
 
     async def fetch(self) -> None:
@@ -165,7 +167,10 @@ class LiveClient:
         index = self._chance.randrange(len(known.parts))
         part = known.parts[index]
         offset = self._chance.randrange(part.start, part.end + 1)
-        answer = (await self.talk.fetch(name, offset, partition=index)).responses[0].partitions[0]
+        told = await self.talk.fetch(name, offset, partition=index)
+        if not self._check("fetch", told.error_code):
+            return
+        answer = told.responses[0].partitions[0]
         if not self._check("fetch", answer.error_code, ErrorCode.OFFSET_OUT_OF_RANGE):
             return
         for batch in walk(bytes_of(answer)):

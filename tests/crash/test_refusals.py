@@ -15,6 +15,7 @@ from broker_lite.errors import StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.log.disk import RealDisk
 from broker_lite.log.settings import Cleanup
+from broker_lite.log.sync import NotBegun
 from tests.crash.faulty_disk import FaultyDisk
 from tests.crash.refusing_disk import RefusingDisk
 from tests.log.building import NOW, append, fill, open_log, read_all
@@ -219,3 +220,18 @@ def no_descriptors_left() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_sync_that_cannot_even_open_its_file_is_no_failed_sync(tmp_path: Path) -> None:
+    disk = RefusingDisk()
+    log = open_log(tmp_path / "t-0", disk)
+    fill(log, 3)
+    disk.evict()
+    disk.refuse("open", error=errno.EMFILE)
+    with pytest.raises(NotBegun, match=r"cannot open 0{20}\.log to sync it"):
+        log.unflushed()
+    with pytest.raises(StorageFailed, match="cannot read t-0"):
+        log.read(Offset(0), max_bytes=100, end=log.end)
+    disk.heal()
+    log.flush()
+    assert log.recovery_point == log.end

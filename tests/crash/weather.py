@@ -50,6 +50,8 @@ class Weather:
     def _change(self) -> None:
         chance, disk = self._chance, self._disk
         disk.heal()
+        if chance.random() < 0.3:
+            disk.evict()
         what = chance.random()
         if what < 0.4:
             self.seen.append("fine")
