@@ -40,10 +40,10 @@ class Head:
 
     def tidy(self, start: int, *, delay_ms: int) -> None:
         """The files say what memory says. OSError: the disk refuses some of it, and can be asked again."""
+        self.drop_before(start, delay_ms=delay_ms)  # first, for it gives room
         self._aborted.save()
         if self._epochs.outdated:
             self._epochs.save(sync=False)
-        self.drop_before(start, delay_ms=delay_ms)
 
     def drop_before(self, offset: int, *, delay_ms: int) -> None:
         """Whole segments only, and none while somebody works on them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import anyio
@@ -17,6 +18,7 @@ from broker_lite.log import checkpoints, layout
 from broker_lite.log.disk import RealDisk
 from broker_lite.records.build import NewRecord, build_batch
 from broker_lite.records.record import records_of
+from tests.crash.refusing_disk import RefusingDisk, brokers_on
 from tests.support.talk import NOW, Talk, talking
 
 DAY = 86_400.0
@@ -236,3 +238,82 @@ async def test_silent_producers_are_looked_for_as_often_as_the_configuration_say
             talk.broker.upkeep.tick()
             known.append(len(partition.describe_producers()))
         assert known == [1, 1, 1, 1, 0, 0]
+
+
+async def test_retention_on_a_full_disk_gives_back_what_it_can(tmp_path: Path) -> None:
+    """Everything has expired, but there is no room for the new segment that has to come before the active one goes."""
+    disk, clock = RefusingDisk(), ManualClock(NOW)
+    configs = topic(segment_bytes="500", retention_ms="60000", file_delete_delay_ms="1000")
+    with brokers_on(disk):
+        async with talking(tmp_path, clock, durability=Durability.OS, topics=configs) as talk:
+            await fill(talk, 20)
+            log = talk.broker.topics.partition("t", 0).log
+            active = log.segments[-1].base
+            clock.advance(3600)
+            disk.refuse("append_bytes", "append", "write_atomic", "open")
+            for _ in range(40):
+                clock.advance(1)
+                talk.broker.upkeep.tick()
+            assert (log.start, len(log.segments)) == (active, 1)
+            assert len(list((tmp_path / "t-0").glob("*.log*"))) <= 2  # the active one, and one that was to follow it
+            disk.heal()
+            await fill(talk, 1)
+            assert log.end == 21
+
+
+async def test_a_segment_that_cannot_be_looked_at_does_not_keep_upkeep_from_the_others(tmp_path: Path) -> None:
+    disk, clock = RefusingDisk(), ManualClock(NOW)
+    configs = {"segment.bytes": "500", "retention.ms": "60000"}
+    with brokers_on(disk):
+        topics = [TopicAtStart(name, 1, configs) for name in ("t", "u")]
+        async with talking(tmp_path, clock, durability=Durability.OS, topics=topics) as talk:
+            await fill(talk, 20)
+            for _ in range(20):
+                await talk.produce("u", b"x" * 100)
+            clock.advance(3600)
+            for name in ("t", "u"):
+                for segment in talk.broker.topics.partition(name, 0).log.segments[:-1]:
+                    segment.forget_index()
+                    segment._top = None
+            for path in (tmp_path / "t-0").glob("*.timeindex"):
+                path.unlink()
+            disk.evict()
+            disk.refuse("open", path="*/t-0/*", error=errno.EIO)
+            with structlog.testing.capture_logs() as said:
+                for _ in range(40):
+                    clock.advance(1)
+                    talk.broker.upkeep.tick()
+            assert {line["event"] for line in said} >= {"retention.failed", "segments.deleted"}
+            assert "background.failed" not in {line["event"] for line in said}
+            assert talk.broker.topics.partition("u", 0).log.start == 20
+
+
+@pytest.mark.parametrize("kind", ["remove", "open", "sync", "replace", "rename"])
+async def test_a_compaction_that_is_refused_is_done_when_the_disk_heals(tmp_path: Path, kind: str) -> None:
+    disk, clock = RefusingDisk(), ManualClock(NOW)
+    configs = topic(segment_bytes="2000", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+    with brokers_on(disk):
+        async with talking(tmp_path, clock, durability=Durability.OS, topics=configs) as talk:
+            for number in range(100):
+                records = [NewRecord(b"%d" % (number % 5), b"%d" % number * 20)]
+                await talk.produce("t", batch=build_batch(records, timestamp=NOW))
+            log = talk.broker.topics.partition("t", 0).log
+            log.flush()
+            size, cleaner = log.size_bytes, talk.broker.upkeep.cleaner
+            disk.refuse(kind, path="*/t-0/*")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(cleaner.clean_all)
+                await until(lambda: disk.refused_calls)
+                await anyio.sleep(0.05)
+                assert (log.size_bytes, log.offline) == (size, "")
+                assert (
+                    await talk.produce("t", batch=build_batch([NewRecord(b"k", b"v")], timestamp=NOW))
+                ).base_offset == 100
+                disk.heal()
+                clock.advance(1)
+            await cleaner.clean_all()
+            assert log.size_bytes < size / 2
+            assert not log.head.held
+            values = {record.key: record.value for batch in log.batches(Offset(0)) for record in records_of(batch)}
+            assert values == {b"k": b"v"} | {b"%d" % (n % 5): b"%d" % n * 20 for n in range(95, 100)}
+        assert talk.broker.stopped_cleanly

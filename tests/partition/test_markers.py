@@ -11,6 +11,7 @@ from broker_lite.log.log import LogSettings
 from broker_lite.partition.partition import PartitionSettings
 from broker_lite.records.batch import Batch, walk
 from broker_lite.records.control import Marker, read_marker
+from tests.crash.refusing_disk import RefusingDisk
 from tests.partition.house import NOW, House, batch, delete_records
 
 
@@ -196,3 +197,25 @@ def test_offsets_of_a_group_are_written_inside_its_transaction(house: House) -> 
         house.partition.append_internal(stale, now_ms=NOW)
     house.end(7, 1)
     assert house.all_four == (0, 3, 3, 3)
+
+
+@pytest.mark.parametrize("heals", [True, False])
+def test_an_abort_that_the_index_could_not_take_is_told_all_the_same(tmp_path: Path, heals: bool) -> None:
+    """It is written before the next snapshot, after which the marker is not replayed; or there is no snapshot."""
+    disk = RefusingDisk()
+    house = House(tmp_path, disk, PartitionSettings(log=LogSettings(segment_bytes=400)))
+    begin(house, 1)
+    disk.refuse("append_bytes", "write_atomic", path="*.txnindex*")
+    house.end(1, commit=False)
+    assert not house.partition.log.offline
+    if heals:
+        disk.heal()
+    for _ in range(8):
+        house.append(batch(b"x" * 100))
+    assert len(house.partition.log.segments) > 2
+    disk.heal()
+    house.partition.log.flush()
+    house.kill()
+    aborted = house.read(0, committed=True).aborted
+    assert aborted is not None
+    assert [(one.producer_id, one.first_offset) for one in aborted] == [(1, 0)]
