@@ -195,8 +195,10 @@ class LiveClient:
             if told.low_watermark != target:
                 raise Anomaly(f"{name}-{index} starts at {told.low_watermark}, {target} was asked for")
             part.start = target
-        elif (start := self.talk.broker.topics.partition(name, index).offsets.start) != part.start:
-            raise Anomaly(f"{name}-{index} starts at {start} after a refusal, not at {part.start}")
+            return
+        for partition in self.talk.broker.topics.open_partitions():
+            if partition.tp == (name, index) and partition.offsets.start != part.start:
+                raise Anomaly(f"{name}-{index} starts at {partition.offsets.start} after a refusal, not {part.start}")
 
     # --- topics ---------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,8 @@ PLACES = (
     "*.cleaned",
     "*.deleted",
 )
+FATAL = ("*", "*.log", "*@journal*")
+"""Where a failed sync ends nearly everything, so it is rare."""
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EMFILE, errno.EDQUOT)
 
 
@@ -63,8 +65,8 @@ class Weather:
             for _ in range(chance.randrange(1, 3)):
                 kinds = chance.sample(self._kinds, chance.randrange(1, 4)) if chance.random() < 0.8 else ()
                 place, error = chance.choice(PLACES), chance.choice(ERRORS)
-                if place in ("*", "*@journal*", "*.log") and not set(kinds).isdisjoint(SYNCS):
-                    place = "*/client0-*"  # or all would be over at once
+                if place in FATAL and not set(kinds).isdisjoint(SYNCS) and chance.random() < 0.95:
+                    place = "*/client0-*"
                 if not kinds:
                     kinds = [kind for kind in self._kinds if kind not in SYNCS]
                 disk.refuse(*kinds, path=place, error=error)
