@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from broker_lite.broker.data_folder import DataFolder
@@ -140,10 +141,11 @@ class Partitions:
         disk = self._folder.disk
         return disk.exists(path) and checkpoints.read_partition_metadata(disk, path) in (topic_id, None)
 
-    def move_away(self) -> None:
+    def move_away(self, at_most: int) -> bool:
         """Not for a thread: between a look and a rename the folder must not become another topic's."""
-        for path in list(self._in_the_way):
+        for path in list(islice(self._in_the_way, at_most)):
             self._make_way(path)
+        return not self._in_the_way
 
     def _make_way(self, path: Path) -> None:
         try:

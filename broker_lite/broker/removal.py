@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 
 from broker_lite.broker.threads import in_a_thread
 from broker_lite.broker.topics import A_FEW
@@ -68,7 +69,8 @@ class Removal:
     async def _remove(self, gone: Sequence[TopicId]) -> None:
         topics = self._broker.topics
         await self._broker.settling.settled()
-        topics.move_away()
+        while not topics.move_away(A_FEW):
+            await anyio.lowlevel.checkpoint()
         await self._broker.log_starts.rewrite()
         await in_a_thread(self._broker.folder.checkpoint_later(topics.open_partitions()))
         while not await in_a_thread(topics.clear_away, A_FEW):

@@ -84,8 +84,8 @@ class Folders(Protocol):
         """Nobody has it any more. Its folder goes with `move_away`, or when a new topic needs the name."""
         ...
 
-    def move_away(self) -> None:
-        """The folders of those get another name. StorageFailed: the disk refuses, and can be asked again."""
+    def move_away(self, at_most: int) -> bool:
+        """So many folders of those get another name. True: all have. StorageFailed: the disk refuses for now."""
         ...
 
     def clear_away(self, at_most: int) -> bool:
@@ -302,7 +302,8 @@ class Topics:
         """Remove the folders of deleted topics, then forget them."""
         gone = self.deleted
         try:
-            self.move_away()
+            while not self.move_away(A_FEW):
+                pass
             while gone and not self.clear_away(A_FEW):
                 pass
             self.forget_deleted(gone)

@@ -54,7 +54,6 @@ is sent.  A cold log is read in half the time, and the loop waits for a tenth of
 class Log:
     __slots__ = (
         "_active",
-        "_finder",
         "_new_files",
         "_offline",
         "_recent",
@@ -68,6 +67,7 @@ class Log:
         "disk",
         "end",
         "epochs",
+        "finder",
         "head",
         "missing",
         "on_make",
@@ -111,8 +111,8 @@ class Log:
         """The epoch of the last batch appended, which is written down."""
         self._recent = array("Q")
         """Where the last batches of the active segment begin; see recent.py."""
-        self._finder = Finder(opened.segments)
-        self.head = Head(disk, path, opened.segments, self._finder, self.aborted, self.epochs)
+        self.finder = Finder(opened.segments)
+        self.head = Head(disk, path, opened.segments, self.finder, self.aborted, self.epochs)
 
     # --- append ---------------------------------------------------------------------------------------------------
 
@@ -152,9 +152,8 @@ class Log:
         self._unready = False
 
     def _make(self) -> None:
-        """The folder. Most partitions of a large catalogue are never written to, and so cost nothing here.
-
-        Its small files are synced with the first batch, before which nothing is promised."""
+        """The folder, with the first batch: most partitions of a large catalogue never get one. Its small files are
+        synced with that batch."""
         try:
             self.disk.mkdir(self.path)
             if self.on_make is not None:
@@ -189,8 +188,7 @@ class Log:
 
     def roll(self, now_ms: int) -> Segment:
         """Seal the active segment and begin another at `end`. StorageFailed: not yet, but before the next batch."""
-        active = self._active
-        if not active.size and active.base == self.end:
+        if not (active := self._active).size and active.base == self.end:
             return active
         try:
             if self._uncut:
@@ -210,7 +208,7 @@ class Log:
         self._active = fresh
         self._new_files = True
         del self._recent[:]
-        self._finder.keep_warm(active)
+        self.finder.keep_warm(active)
         return fresh
 
     def _sync_roll(self, sync: Callable[..., None], *arguments: Path) -> None:
@@ -243,24 +241,16 @@ class Log:
         try:
             if position is not None and end >= self.end and active.size - position <= max_bytes:
                 return self._slice(active, position, active.size)
-            found = (active, position) if position is not None else self._finder.find(offset, end)
+            found = (active, position) if position is not None else self.finder.find(offset, end)
             if found is None:
                 return None
             segment, start = found
-            stop = self._finder.stop(segment, start, max_bytes, end, self._known(end), at_least_one=at_least_one)
+            stop = self.finder.stop(segment, start, max_bytes, end, self._known(end), at_least_one=at_least_one)
             if stop - start >= _LONG and segment.size - stop >= _AHEAD:
                 segment.file.expect(stop, _AHEAD)
             return self._slice(segment, start, stop) if stop > start else None
         except OSError as error:
             raise StorageFailed(f"cannot read {self.path.name} at offset {offset}: {error}") from error
-
-    def end_of(self, records: FileSlice, offset: Offset) -> int:
-        """The offset that follows a slice which `read` gave for `offset`."""
-        return self._finder.end_of(records, offset)
-
-    def ahead(self, offset: Offset, end: Offset) -> int | None:
-        """How many bytes there are from the batch of `offset` to `end`; None if they go on in a later segment."""
-        return self._finder.ahead(offset, end)
 
     def _known(self, offset: int) -> int | None:
         """Where in the active segment the batch begins that was appended at `offset` a moment ago."""
@@ -273,19 +263,19 @@ class Log:
 
     def batches(self, from_offset: Offset, *, old: bool = True) -> Iterator[Batch]:
         """Every batch from the one that holds `from_offset` on; not `old`: without messages older than batches."""
-        return self._finder.batches(from_offset, old=old)
+        return self.finder.batches(from_offset, old=old)
 
     def batch_at(self, offset: Offset) -> Batch | None:
         """The batch that holds `offset`, or the next one."""
-        return next(self._finder.batches(offset), None)
+        return next(self.finder.batches(offset), None)
 
     def find_time(self, timestamp: int) -> Iterator[Batch]:
         """Batches, in order, that may hold a record of `timestamp` or later: their highest one is."""
-        return self._finder.since(timestamp, self.start)
+        return self.finder.since(timestamp, self.start)
 
     def max_timestamp(self) -> tuple[int, Offset] | None:
         """The highest timestamp in the log and the last offset of the first batch that has it."""
-        timestamp, offset = self._finder.top()
+        timestamp, offset = self.finder.top()
         return (timestamp, Offset(offset)) if timestamp >= 0 else None
 
     # --- what it is -----------------------------------------------------------------------------------------------
@@ -311,7 +301,7 @@ class Log:
         return StorageFailed(self._offline)
 
     def _segment_base(self, offset: int) -> int:
-        return self._segments[self._finder.segment_of(offset)].base
+        return self._segments[self.finder.segment_of(offset)].base
 
     # --- the head -------------------------------------------------------------------------------------------------
 
@@ -356,7 +346,7 @@ class Log:
             return None
         segments = self._segments
         if sealed:
-            segments, upto = a_few(segments, self._finder.segment_of(self.recovery_point))
+            segments, upto = a_few(segments, self.finder.segment_of(self.recovery_point))
         return job_for(
             self.disk, self.path, segments, self._active, since=self.recovery_point, upto=upto, new=self._new_files
         )

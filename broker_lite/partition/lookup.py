@@ -131,4 +131,4 @@ def aborted_in(log: Log, records: FileSlice, offset: Offset, limit: Offset) -> l
 
     Exactly those: Kafka lists more, up to the next index entry, which readers have to put up with.
     """
-    return log.aborted.overlapping(offset, min(log.end_of(records, offset), limit))
+    return log.aborted.overlapping(offset, min(log.finder.end_of(records, offset), limit))

@@ -225,13 +225,9 @@ class Partition:
         return Appended(base, self.log.end, self.offsets.start)
 
     def _repeated(self, duplicate: Duplicate) -> Appended:
-        original = duplicate.original
+        start, first = self.offsets.start, duplicate.original
         return Appended(
-            Offset(original.base_offset),
-            Offset(original.last_offset + 1),
-            self.offsets.start,
-            original.timestamp,
-            duplicate=True,
+            Offset(first.base_offset), Offset(first.last_offset + 1), start, first.timestamp, duplicate=True
         )
 
     def _advance(self) -> None:
@@ -264,7 +260,7 @@ class Partition:
 
     def ahead(self, offset: Offset, *, committed: bool) -> int | None:
         """How many bytes a reader at `offset` may still see; None if they go on in a later segment."""
-        return self.log.ahead(offset, self.offsets.visible(committed=committed))
+        return self.log.finder.ahead(offset, self.offsets.visible(committed=committed))
 
     @property
     def old_until(self) -> Offset:

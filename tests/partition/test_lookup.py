@@ -108,14 +108,21 @@ def test_the_bytes_ahead_of_a_reader_are_those_of_the_segment_that_is_written_to
     active = log.segments[-1]
     behind = [offset for offset in range(log.end) if offset < active.base]
     assert len(log.segments) > 2
-    assert {log.ahead(Offset(offset), log.end) for offset in behind} == {None}
-    assert log.ahead(Offset(active.base), log.end) == active.size
-    assert log.ahead(Offset(active.base + 1), log.end) == active.size, "the batch that holds an offset comes whole"
-    assert log.ahead(log.end, log.end) == 0
+    assert {log.finder.ahead(Offset(offset), log.end) for offset in behind} == {None}
+    assert log.finder.ahead(Offset(active.base), log.end) == active.size
+    assert log.finder.ahead(Offset(active.base + 1), log.end) == active.size, (
+        "the batch that holds an offset comes whole"
+    )
+    assert log.finder.ahead(log.end, log.end) == 0
 
 
 def test_the_bytes_ahead_of_a_reader_end_where_it_may_not_read(house: House) -> None:
     sizes = [len(batch(b"a" * 300)) for _ in range(3)]
     for _ in sizes:
         house.append(batch(b"a" * 300))
-    assert [house.partition.log.ahead(Offset(1), Offset(end)) for end in range(4)] == [0, 0, sizes[1], sum(sizes[1:])]
+    assert [house.partition.log.finder.ahead(Offset(1), Offset(end)) for end in range(4)] == [
+        0,
+        0,
+        sizes[1],
+        sum(sizes[1:]),
+    ]

@@ -113,9 +113,9 @@ def test_a_reader_is_told_of_what_was_aborted_in_its_slice_and_of_nothing_after_
         given = partition.read(offset, max_bytes=at_most, committed=True, at_least_one=True)
         assert given.records is not None
         after = max(batch.next_offset for batch in walk(given.records.read_all()))
-        assert partition.log.end_of(given.records, offset) == after
+        assert partition.log.finder.end_of(given.records, offset) == after
         told = [entry for entry in aborted if entry.last_offset >= offset and entry.first_offset < after]
         assert given.aborted == told
         given.records.release()
-        assert partition.log.end_of(FileSlice.read_now(partition.log.segments[0].file, 0, 88), Offset(0)) == 3
+        assert partition.log.finder.end_of(FileSlice.read_now(partition.log.segments[0].file, 0, 88), Offset(0)) == 3
         offset = Offset(after)
