@@ -7,7 +7,8 @@ meant.  The coordinators' topics are configured as ours are, with as many partit
 decides in which one a group is found.
 
 Producer ids must never be given out twice, so the next one lies above every id in a snapshot or in the header of a
-batch, and above the block that Kafka may have been giving out when it was stopped.
+batch, and above the block that Kafka may have been giving out when it was stopped.  Clients choose what they write: an
+id that no broker can have counted up to is passed over.
 
 All of it is one decision in the journal: after a crash it has been taken whole, or is taken again.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from broker_lite.broker.journal import Change, Json
 from broker_lite.broker.producer_ids import KIND as PRODUCER_IDS
+from broker_lite.broker.producer_ids import MAX_FOREIGN
 from broker_lite.broker.topics import TOPIC, Topics
 from broker_lite.errors import BrokerError, StartRefused
 from broker_lite.ids import INTERNAL_TOPICS, TopicId, TopicPartition, check_topic_name, format_topic_id, new_topic_id
@@ -64,8 +66,7 @@ def adopt(
         }
         changes.append(Change(TOPIC, name, value))
         for index in indexes:
-            for seen in producer_ids(disk, root / str(TopicPartition(name, index))):
-                highest = max(highest, seen)
+            highest = max(highest, _highest_in(disk, root / str(TopicPartition(name, index))))
     if changes:
         changes.append(Change(PRODUCER_IDS, "next", {"end": highest + 1 + KAFKA_BLOCK}))
     return changes
@@ -103,6 +104,17 @@ def _is_partition(disk: Disk, path: Path, tp: TopicPartition) -> bool:
         name == layout.PARTITION_METADATA or (name.endswith(layout.LOG) and layout.parse_file_name(name))
         for name in names
     )
+
+
+def highest_producer_id(root: Path, disk: Disk) -> int:
+    """Of all partitions in a data folder, as far as their ids are plausible; -1 if there is none."""
+    names = [(name, layout.parse_folder_name(name)) for name in disk.list(root)]
+    found = [root / name for name, tp in names if tp is not None and _is_partition(disk, root / name, tp)]
+    return max((_highest_in(disk, folder) for folder in found), default=-1)
+
+
+def _highest_in(disk: Disk, folder: Path) -> int:
+    return max((seen for seen in producer_ids(disk, folder) if seen < MAX_FOREIGN), default=-1)
 
 
 def producer_ids(disk: Disk, folder: Path) -> Iterator[int]:

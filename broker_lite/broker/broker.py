@@ -14,7 +14,7 @@ import anyio.abc
 
 from broker_lite.broker.acls import KIND as ACL
 from broker_lite.broker.acls import Acls
-from broker_lite.broker.adoption import adopt
+from broker_lite.broker.adoption import adopt, highest_producer_id
 from broker_lite.broker.configs import KIND as CONFIG
 from broker_lite.broker.configs import Configs
 from broker_lite.broker.creating import Creating
@@ -147,10 +147,12 @@ class Broker:
             self._write(adopted)
             for change in adopted:
                 keepers[change.kind](change)
+        if self.producer_ids.has_implausible_block:
+            log.warning("producer_ids.reset", reason="the journal has a block that no count can have reached")
+            self.producer_ids.reset(highest_producer_id(self.folder.path, self.folder.disk))
         self.topics.open_all()
         strangers = {change.name for change in adopted}
         for partition in self.topics.open_partitions():
-            self.producer_ids.skip_past(partition.highest_producer_id)
             if partition.tp.topic in strangers:  # its clients heard of another epoch when Kafka stopped
                 partition.lead(partition.leader_epoch + 1)
         self.groups.begin()

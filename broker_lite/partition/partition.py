@@ -346,11 +346,6 @@ class Partition:
         """Producer -> where its open transaction began."""
         return self._state.transactions.open_since()
 
-    @property
-    def highest_producer_id(self) -> int:
-        """Of all that wrote here as far as anybody remembers; -1 if none did."""
-        return self._state.producers.highest_id
-
     # --- durability -----------------------------------------------------------------------------------------------
 
     @property

@@ -117,12 +117,10 @@ class Draft(NamedTuple):
 class Producers:
     """The table of one partition."""
 
-    __slots__ = ("_table", "highest_id")
+    __slots__ = ("_table",)
 
     def __init__(self) -> None:
         self._table: dict[int, Producer] = {}
-        self.highest_id = -1
-        """Of all that were ever seen here, the forgotten ones included: an id is never given out twice."""
 
     def __len__(self) -> int:
         return len(self._table)
@@ -136,7 +134,6 @@ class Producers:
     def add(self, producer_id: int, producer: Producer) -> None:
         """From a snapshot."""
         self._table[producer_id] = producer
-        self.highest_id = max(self.highest_id, producer_id)
 
     # --- decide ---------------------------------------------------------------------------------------------------
 
@@ -219,8 +216,6 @@ class Producers:
         known = self._table.get(draft.producer_id)
         if known is None:
             known = self._table[draft.producer_id] = Producer(draft.epoch)
-            if draft.producer_id > self.highest_id:
-                self.highest_id = draft.producer_id
         elif known.epoch != draft.epoch:
             known.enter(draft.epoch)
         known.batches.append(
@@ -237,7 +232,6 @@ class Producers:
         known = self._table.get(producer_id)
         if known is None:
             known = self._table[producer_id] = Producer(epoch)
-            self.highest_id = max(self.highest_id, producer_id)
         known.enter(epoch)
         known.coordinator_epoch = coordinator_epoch
         known.last_timestamp = timestamp

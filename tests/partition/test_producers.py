@@ -143,7 +143,6 @@ def test_producers_do_not_know_each_other(table: Table) -> None:
 def test_check_changes_nothing(table: Table) -> None:
     table.producers.check(batch(0), origin=Origin.CLIENT)
     assert len(table.producers) == 0
-    assert table.producers.highest_id == -1
 
 
 def test_a_producer_is_forgotten_when_its_batches_are_old(table: Table) -> None:
@@ -151,12 +150,6 @@ def test_a_producer_is_forgotten_when_its_batches_are_old(table: Table) -> None:
     assert table.producers.expire(5999, 1000) == 0
     assert table.producers.expire(6000, 1000) == 1
     assert table.append(batch(99)) == 1
-
-
-def test_a_forgotten_producer_id_is_still_known_as_given_out(table: Table) -> None:
-    table.append(batch(0, producer=41))
-    table.producers.expire(10**9, 1)
-    assert table.producers.highest_id == 41
 
 
 def test_a_producer_with_an_open_transaction_is_never_forgotten(table: Table) -> None:

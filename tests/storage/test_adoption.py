@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker_lite.broker.adoption import KAFKA_BLOCK, KEEP_EVERYTHING
+from broker_lite.broker.producer_ids import MAX_FOREIGN
 from broker_lite.config.start import Durability
 from broker_lite.errors import StartRefused
 from broker_lite.ids import GROUP_OFFSETS_TOPIC, TopicId, TopicPartition
@@ -58,7 +59,7 @@ def root(tmp_path: Path) -> Path:
         (tmp_path / name / layout.file_name(0, layout.LOG)).touch()
     (tmp_path / "holiday-photos-2019").mkdir()
     checkpoints.write_meta_properties(
-        RealDisk(), tmp_path, {"version": "1", "cluster.id": "kafkas-own", "node.id": "1", "directory.id": "x"}
+        RealDisk(), tmp_path, {"version": "1", "cluster.id": "kafkas-own", "node.id": "1", "directory.id": "A" * 22}
     )
     checkpoints.mark_clean_shutdown(RealDisk(), tmp_path)
     return tmp_path
@@ -147,3 +148,12 @@ async def test_a_folder_from_before_topics_had_ids_gets_one(root: Path) -> None:
 async def test_a_folder_of_another_node_says_how_to_start(root: Path) -> None:
     checkpoints.write_meta_properties(RealDisk(), root, {"version": "0", "broker.id": "3"})
     assert await refusal(root, "belongs to node 3, not to 1: start with --node-id 3")
+
+
+async def test_an_id_that_no_broker_can_have_counted_up_to_is_passed_over(root: Path) -> None:
+    partition_folder(root, "evil", 0, TopicId(bytes(range(3, 19))), b"a", producer=2**63 - 1)
+    snapshot = layout.format_snapshot([ProducerEntry(MAX_FOREIGN, 0, 0, 0, 0, NOW, -1, -1)])
+    (root / "evil-0" / layout.file_name(1, layout.SNAPSHOT)).write_bytes(snapshot)
+    for block in range(2):
+        async with talking(root, durability=Durability.OS) as talk:
+            assert talk.broker.producer_ids.new() == 4712 + KAFKA_BLOCK * (1 + block)
