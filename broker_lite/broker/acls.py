@@ -21,6 +21,8 @@ from broker_lite.security.acls import (
 )
 
 KIND = "acl"
+FIELDS: dict[str, type] = {}
+"""The name says it all."""
 
 
 class Acls:

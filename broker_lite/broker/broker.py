@@ -6,40 +6,35 @@ came.  Rooms below change state in plain functions; what waits (fetches, syncs, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
 import anyio.abc
 
-from broker_lite.broker.acls import KIND as ACL
+from broker_lite.broker import acls, configs, features, producer_ids, quotas, topics, users
 from broker_lite.broker.acls import Acls
 from broker_lite.broker.adoption import adopt, highest_producer_id
-from broker_lite.broker.configs import KIND as CONFIG
 from broker_lite.broker.configs import Configs
 from broker_lite.broker.creating import Creating
 from broker_lite.broker.data_folder import DataFolder
-from broker_lite.broker.features import KIND as FEATURE
 from broker_lite.broker.features import FeatureLevels, Features
 from broker_lite.broker.fetch_sessions import FetchSessions
 from broker_lite.broker.flusher import Flusher
 from broker_lite.broker.groups import GroupCoordinator
-from broker_lite.broker.journal import Change, Journal
+from broker_lite.broker.journal import Change, Journal, Kind
 from broker_lite.broker.log_starts import LogStarts
 from broker_lite.broker.metrics import Metrics
 from broker_lite.broker.partitions import Partitions
-from broker_lite.broker.producer_ids import KIND as PRODUCER_IDS
 from broker_lite.broker.producer_ids import ProducerIds
 from broker_lite.broker.purgatory import Purgatory
-from broker_lite.broker.quotas import KIND as QUOTA
 from broker_lite.broker.quotas import Quotas
 from broker_lite.broker.removal import Removal
 from broker_lite.broker.settling import Settling
 from broker_lite.broker.telemetry import Telemetry
-from broker_lite.broker.topics import DELETED, TOPIC, Topic, Topics
+from broker_lite.broker.topics import Topic, Topics
 from broker_lite.broker.transactions import Transactions
 from broker_lite.broker.upkeep import Upkeep
-from broker_lite.broker.users import KIND as SCRAM
 from broker_lite.broker.users import Users
 from broker_lite.clock import Clock
 from broker_lite.config import broker as keys
@@ -126,27 +121,15 @@ class Broker:
         broker.stopped_cleanly = clean
 
     def _load(self) -> None:
-        keepers: dict[str, Callable[[Change], None]] = {
-            TOPIC: self.topics.apply,
-            DELETED: self.topics.apply,
-            PRODUCER_IDS: self.producer_ids.apply,
-            CONFIG: self.configs.apply,
-            FEATURE: self.features_on.apply,
-            SCRAM: self.users.apply,
-            ACL: self.acls.apply,
-            QUOTA: self.quotas.apply,
-        }
-        for change in self._journal.replay():
-            if change.kind not in keepers:
-                raise StartRefused(
-                    f"the journal speaks of {change.kind!r}, which this version does not know; a later one wrote it"
-                )
-            keepers[change.kind](change)
+        kinds = self._journal_kinds()
+        self._journal.load(kinds)
         adopted = adopt(self.folder.path, self.folder.disk, self.topics, lambda name: self._internal(name)[1])
+        self.folder.begin()  # until now nothing was changed, and whoever was refused finds all as it was
+        self._journal.begin()
         if adopted:
             self._write(adopted)
             for change in adopted:
-                keepers[change.kind](change)
+                kinds[change.kind].apply(change)
         if self.producer_ids.has_implausible_block:
             log.warning("producer_ids.reset", reason="the journal has a block that no count can have reached")
             self.producer_ids.reset(highest_producer_id(self.folder.path, self.folder.disk))
@@ -161,6 +144,18 @@ class Broker:
             self._make_at_start(asked)
         self.folder.checkpoint(self.topics.open_partitions(), sync=self.flusher.active)
         self._journal.sync = False  # from now on there is somebody who waits: see `settling`
+
+    def _journal_kinds(self) -> dict[str, Kind]:
+        return {
+            topics.TOPIC: Kind(self.topics.apply, topics.TOPIC_FIELDS),
+            topics.DELETED: Kind(self.topics.apply, topics.DELETED_FIELDS),
+            producer_ids.KIND: Kind(self.producer_ids.apply, producer_ids.FIELDS),
+            configs.KIND: Kind(self.configs.apply, configs.FIELDS),
+            features.KIND: Kind(self.features_on.apply, features.FIELDS),
+            users.KIND: Kind(self.users.apply, users.FIELDS),
+            acls.KIND: Kind(self.acls.apply, acls.FIELDS),
+            quotas.KIND: Kind(self.quotas.apply, None),
+        }
 
     def _make_at_start(self, asked: TopicAtStart) -> None:
         if self.topics.get(asked.name) is None:

@@ -15,6 +15,7 @@ from broker_lite.config.key import Scope
 from broker_lite.config.sources import Settings, Source, TopicSettings
 
 KIND = "config"
+FIELDS = {"configs": dict}
 EVERY_BROKER = ""
 
 _WORDS = {Scope.BROKER: "broker", Scope.GROUP: "group", Scope.CLIENT_METRICS: "client-metrics"}

@@ -17,6 +17,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+from broker_lite.broker.meta_properties import NO_DIRECTORY_ID, read_meta_properties
 from broker_lite.errors import StartRefused
 from broker_lite.ids import Offset, TopicPartition
 from broker_lite.log import checkpoints, layout
@@ -28,7 +29,6 @@ from broker_lite.shapes import dataclass
 log = get_logger(__name__)
 
 _CHECKPOINTS = (layout.RECOVERY_POINTS, layout.LOG_STARTS, layout.HIGH_WATERMARKS)
-_NO_ID = "A" * 22
 
 
 Columns = dict[str, dict[TopicPartition, int]]
@@ -51,12 +51,16 @@ class DataFolder:
         self.path = path
         self.disk = disk
         self._lock = lock
-        self.id = _NO_ID
+        self.id = NO_DIRECTORY_ID
         """Kafka's `directory.id`; folders from before KRaft have none."""
-        self.was_clean = checkpoints.take_clean_shutdown(disk, path)
+        self.was_clean = checkpoints.is_clean_shutdown(disk, path)
+        """The mark stays until `begin`: a start that is refused before leaves the folder as it was."""
         self.recovery_points = checkpoints.read_offsets(disk, path / layout.RECOVERY_POINTS)
         self.log_starts = checkpoints.read_offsets(disk, path / layout.LOG_STARTS)
         self.high_watermarks = checkpoints.read_offsets(disk, path / layout.HIGH_WATERMARKS)
+        self._begun = False
+        self._properties: dict[str, str] = {}
+        """What is to be written down of a new folder."""
         self._numbers = count(1)
         self._written = {name: _Written() for name in _CHECKPOINTS}
         self._writing = threading.Lock()
@@ -78,28 +82,35 @@ class DataFolder:
             lock.release()
             raise StartRefused(f"the data folder {path} cannot be used: {error.strerror or error}") from None
 
+    def begin(self) -> None:
+        """From here on the folder may change. The mark of a clean stop goes, so it never vouches for two runs."""
+        checkpoints.take_clean_shutdown(self.disk, self.path)
+        self._begun = True
+        if self._properties:
+            self._write_or_refuse(self._properties)
+
     def identify(self, *, node_id: int, cluster_id: str | None) -> str:
-        """The cluster id: the one asked for, or the folder's, or a new one."""
-        try:
-            known = checkpoints.read_meta_properties(self.disk, self.path) or {}
-        except UnicodeDecodeError as error:
-            raise StartRefused(f"{self.path / layout.META_PROPERTIES} is damaged: {error}") from None
-        if cluster_id is not None and known.get("cluster.id", cluster_id) != cluster_id:
-            raise StartRefused(
-                f"the data folder {self.path} belongs to the cluster {known['cluster.id']}, not to {cluster_id}"
-            )
-        node = known.get("node.id", known.get("broker.id", str(node_id)))  # broker.id: before KRaft
-        if node != str(node_id):
+        """The cluster id: the one asked for, or the folder's, or a new one, which `begin` writes down."""
+        known = read_meta_properties(self.disk, self.path)
+        owner = None if known is None else known.cluster_id
+        if None not in (owner, cluster_id) and owner != cluster_id:
+            raise StartRefused(f"the data folder {self.path} belongs to the cluster {owner}, not to {cluster_id}")
+        node = None if known is None else known.node_id
+        if node not in (node_id, None):
             raise StartRefused(
                 f"the data folder {self.path} belongs to node {node}, not to {node_id}: start with --node-id {node}"
             )
-        if "cluster.id" in known:
-            self.id = known.get("directory.id", self.id)
-            return known["cluster.id"]
+        if known is not None and owner is not None:
+            self.id = known.directory_id
+            return owner
         cluster_id = cluster_id or _random_id()
         self.id = _random_id()
-        properties = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": self.id}
-        self._write_or_refuse(properties)
+        self._properties = {
+            "version": "1",
+            "cluster.id": cluster_id,
+            "node.id": str(node_id),
+            "directory.id": self.id,
+        }
         return cluster_id
 
     def _write_or_refuse(self, properties: dict[str, str]) -> None:
@@ -155,6 +166,7 @@ class DataFolder:
             raise
 
     def _write(self, number: int, columns: Columns, *, sync: bool) -> None:
+        assert self._begun, f"{self.path} is written to before the mark of a clean stop is gone"
         with self._writing:
             for name, offsets in columns.items():
                 known, state = self._written[name], _Written(number, offsets, sync)

@@ -12,6 +12,7 @@ from broker_lite.broker.journal import Change
 from broker_lite.shapes import dataclass
 
 KIND = "feature"
+FIELDS = {"level": int, "epoch": int}
 METADATA = "metadata.version"
 TRANSACTIONS = "transaction.version"
 SUPPORTED = {

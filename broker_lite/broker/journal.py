@@ -1,9 +1,15 @@
-"""The metadata journal: topics, their configurations, and ids given away.
+"""The metadata journal: topics, their configurations, users, access rules, and ids given away.
 
 One log in the folder `@journal` (no topic can be called that), one batch per decision: a decision is there whole or not
 at all.  Each record says what is now true of one thing: its key is the JSON list [kind, name], its value a JSON object,
 or null when the thing is gone.  Folding the log from the start gives the state; that is the only way state comes back
 after a restart.
+
+All of it or no start.  Before anything is changed on the disk the whole journal is read and checked; where it is not
+what was written (see `log.strict`), or says something that this version does not understand, the start is refused with
+the file and the byte.  A record of a kind, or with a field, that is not known was written by a later version: to ignore
+it could mean to ignore a condition of an access rule, and the next change would write the record without it.  So there
+is no number for the format: a later version that adds a kind or a field is recognised by it.
 
 The journal stays small: when most of its records have been overtaken by later ones, everything that is true now is
 written once more into a new segment, synced, and the segments before it are removed.  A crash at any point of this
@@ -13,20 +19,22 @@ leaves a journal that folds to the same state, because a snapshot only repeats w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from broker_lite.errors import StartRefused, StorageFailed
+from broker_lite.errors import BrokerError, StartRefused, StorageFailed
 from broker_lite.ids import Offset
 from broker_lite.log.disk import Disk
 from broker_lite.log.log import Log, LogSettings
 from broker_lite.log.opening import open_log
+from broker_lite.log.settings import FOREVER
+from broker_lite.log.strict import LogDamaged, Place, read_whole
 from broker_lite.log.sync import SyncJob
 from broker_lite.logs import get_logger
 from broker_lite.records.batch import Batch
 from broker_lite.records.build import NewRecord, build_batch
-from broker_lite.records.record import records_of
+from broker_lite.records.record import Record, records_of
 from broker_lite.shapes import dataclass
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -38,6 +46,10 @@ OVERTAKEN = 3
 FEW = 1000
 """A journal is compacted when it has more records than so many times what is true, and these."""
 A_BATCH = 1000
+SETTINGS = LogSettings(segment_ms=FOREVER, sync_rolls=True)
+"""Age is no reason to roll; and what lies before the last segment is synced, so that only its end can be torn."""
+_NOT_UNDERSTOOD = (KeyError, IndexError, ValueError, TypeError, AttributeError, AssertionError, RecursionError)
+"""What reading a record that was never meant to be read here may raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +61,22 @@ class Change:
     value: Mapping[str, Json] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Who keeps the things of one kind, and which fields say all about one of them; None: they have any names."""
+
+    apply: Callable[[Change], None]
+    fields: Mapping[str, type] | None
+
+
 class Journal:
-    def __init__(self, log: Log, disk: Disk, *, sync: bool) -> None:
-        self._log = log
+    def __init__(self, folder: Path, disk: Disk, *, now_ms: int, sync: bool) -> None:
+        self._folder = folder
         self._disk = disk
+        self._now_ms = now_ms
         self.sync = sync
         """A write returns when the disk has it; else it is for somebody else to see to that."""
+        self._opened: Log | None = None
         self._live: dict[bytes, bytes] = {}
         """What is true now, as it was written."""
         self._written = 0
@@ -62,20 +84,98 @@ class Journal:
 
     @classmethod
     def open(cls, data: Path, disk: Disk, *, now_ms: int, sync: bool) -> Journal:
-        log = open_log(
-            data / FOLDER, disk, LogSettings(), clean=False, recovery_point=None, log_start=None, now_ms=now_ms
-        )
-        return cls(log, disk, sync=sync)
+        """Nothing is read or changed yet: `load` it, then `begin`."""
+        return cls(data / FOLDER, disk, now_ms=now_ms, sync=sync)
+
+    # ---- reading
+
+    def load(self, kinds: Mapping[str, Kind]) -> None:
+        """Apply everything that is written down. StartRefused where that cannot be; the disk is as it was."""
+        for place, change in self._changes():
+            kind = kinds.get(change.kind)
+            if kind is None:
+                raise self._of_later_version(place, f"unknown journal record kind {change.kind[:100]!r}")
+            unknown = sorted(set(change.value or ()) - set(kind.fields or ())) if kind.fields is not None else ()
+            if unknown:
+                raise self._of_later_version(place, f"unknown field {unknown[0][:100]!r} in a {change.kind!r} record")
+            try:
+                _check_types(change, kind)
+                kind.apply(change)
+            except (*_NOT_UNDERSTOOD, BrokerError) as error:
+                raise self._refused(place, f"{change.kind} {change.name[:100]!r} cannot be read: {error!r}") from error
 
     def replay(self) -> Iterator[Change]:
         """Every change that is still written down, oldest first."""
-        for batch in self._log.batches(self._log.start):
-            for record in records_of(batch):
-                if record.key is None:
-                    raise StartRefused(f"the journal {FOLDER} has a record without a key at offset {record.offset}")
-                kind, name = json.loads(record.key)
-                self._fold(record.key, record.value)
-                yield Change(kind, name, None if record.value is None else json.loads(record.value))
+        return (change for _, change in self._changes())
+
+    def _changes(self) -> Iterator[tuple[Place, Change]]:
+        self._live.clear()
+        self._written = 0
+        if not self._disk.exists(self._folder):
+            return
+        try:
+            for place in read_whole(self._disk, self._folder):
+                for record in self._records(place):
+                    yield place, self._change(place, record)
+        except LogDamaged as error:
+            raise StartRefused(f"{error}; {self._remedy}") from None
+
+    def _records(self, place: Place) -> list[Record]:
+        try:
+            return list(records_of(place.batch))
+        except BrokerError as error:
+            raise self._refused(place, error.message) from None
+
+    def _change(self, place: Place, record: Record) -> Change:
+        try:
+            kind, name = json.loads(record.key or b"")
+            value = None if record.value is None else json.loads(record.value)
+        except _NOT_UNDERSTOOD as error:
+            raise self._refused(place, f"offset {record.offset} is no change: {error!r}") from None
+        if not (isinstance(kind, str) and isinstance(name, str) and isinstance(value, dict | None)):
+            raise self._refused(place, f"offset {record.offset} is no change: {record.key!r}"[:300])
+        self._fold(record.key or b"", record.value)
+        return Change(kind, name, value)
+
+    @property
+    def _remedy(self) -> str:
+        return f"nothing was changed, `broker-lite fsck {self._folder.parent}` shows what can be saved"
+
+    def _refused(self, place: Place, reason: str) -> StartRefused:
+        return StartRefused(f"{LogDamaged(place.path, place.position, reason)}; {self._remedy}")
+
+    @staticmethod
+    def _of_later_version(place: Place, reason: str) -> StartRefused:
+        where = f"{place.path}, byte {place.position}"
+        return StartRefused(f"{where}: {reason}: a later version of broker-lite wrote it, start that one")
+
+    # ---- writing
+
+    def begin(self) -> None:
+        """Make it ready for changes. What a crash left half written is cut off, and kept beside as `.torn`."""
+        if self._opened is not None:
+            return
+        opened = open_log(
+            self._folder,
+            self._disk,
+            SETTINGS,
+            clean=False,
+            recovery_point=Offset(0),
+            log_start=None,
+            now_ms=self._now_ms,
+        )
+        if opened.recovered.damage is not None:
+            raise StartRefused(f"{self._folder / str(opened.recovered.damage)}; {self._remedy}")
+        torn = opened.recovered.torn
+        if torn is not None:
+            log.warning("journal.torn_tail_cut", offset=torn.offset, bytes=torn.bytes, kept=torn.path.name)
+        self._opened = opened
+
+    @property
+    def _log(self) -> Log:
+        self.begin()
+        assert self._opened is not None
+        return self._opened
 
     def write(self, changes: list[Change], now_ms: int) -> None:
         """All of `changes` or, if the disk refuses, none. Durable on return as far as the durability mode promises."""
@@ -141,7 +241,17 @@ class Journal:
         self._log.flushed(upto)
 
     def close(self) -> None:
-        self._log.close(clean=True)
+        if self._opened is not None:
+            self._opened.close(clean=True)
+
+
+def _check_types(change: Change, kind: Kind) -> None:
+    if change.value is None:
+        return
+    for field, type_ in (kind.fields or {}).items():
+        value = change.value[field]
+        if not isinstance(value, type_) or isinstance(value, bool):
+            raise TypeError(f"{field} is {value!r:.100}, not of type {type_.__name__}")
 
 
 def _value(change: Change) -> bytes | None:

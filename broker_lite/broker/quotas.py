@@ -97,9 +97,7 @@ class Quotas:
         if change.value is None:
             self._limits.pop(entity, None)
         else:
-            self._limits[entity] = {
-                key: float(limit) for key, limit in change.value.items() if isinstance(limit, (int, float))
-            }
+            self._limits[entity] = {key: _limit(limit) for key, limit in change.value.items()}
         self._meters.clear()
         if entity[0][0] == IP:
             self._follow(entity[0][1], self._limits.get(entity, {}).get(CONNECTIONS))
@@ -164,6 +162,12 @@ class Quotas:
         found = self.limit(key, user, client_id)
         meter = None if found is None else self._meters.get((key, found[1]))
         return 0.0 if found is None or meter is None else meter.wait(found[0], self._monotonic())
+
+
+def _limit(written: Json) -> float:
+    if isinstance(written, bool) or not isinstance(written, (int, float)):
+        raise TypeError(f"a limit is a number, not {written!r:.100}")
+    return float(written)
 
 
 def entity_of(names: Mapping[str, str | None]) -> Entity:

@@ -40,6 +40,8 @@ log = get_logger(__name__)
 
 TOPIC = "topic"
 DELETED = "deleted"
+TOPIC_FIELDS = {"id": str, "partitions": int, "configs": dict}
+DELETED_FIELDS = {"name": str, "partitions": int}
 _MOST_ALIKE = 1000
 A_FEW = 100
 """Folders that are removed at a time."""

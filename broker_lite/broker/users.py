@@ -9,6 +9,7 @@ from broker_lite.broker.journal import Change, Json
 from broker_lite.security.scram import ScramCredential, ScramMechanism
 
 KIND = "scram"
+FIELDS = {"salt": str, "stored_key": str, "server_key": str, "iterations": int}
 
 
 class Users:

@@ -55,10 +55,14 @@ def write_meta_properties(disk: Disk, root: Path, values: Mapping[str, str]) -> 
     disk.write_atomic(root / layout.META_PROPERTIES, layout.format_properties(values), sync=True)
 
 
+def is_clean_shutdown(disk: Disk, root: Path) -> bool:
+    return disk.exists(root / layout.CLEAN_SHUTDOWN)
+
+
 def take_clean_shutdown(disk: Disk, root: Path) -> bool:
     """Whether the last run ended cleanly. The mark is gone afterwards, so it never vouches for two runs."""
     path = root / layout.CLEAN_SHUTDOWN
-    if not disk.exists(path):
+    if not is_clean_shutdown(disk, root):
         return False
     disk.remove(path)
     disk.sync_dir(root)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from broker_lite.broker.journal import Change, Journal
+from broker_lite.log import checkpoints, layout
 from broker_lite.log.disk import RealDisk
 from tests.conftest import BrokerFactory
 from tests.support.broker import BrokerProcess
@@ -265,6 +266,7 @@ def test_a_data_folder_that_cannot_be_one_is_one_line_and_exit_code_1(tmp_path: 
         ("t-0/partition.metadata", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n"),
         ("meta.properties", None),
         ("meta.properties", b"version=1\ncluster.id=\xff\xfe\n"),
+        ("meta.properties", b"version=2\ncluster.id=c\nnode.id=1\n"),
         ("@journal/00000000000000000000.log", None),
     ],
 )
@@ -290,15 +292,19 @@ def test_a_folder_of_a_later_version_is_one_line_and_stays_as_it_is(tmp_path: Pa
     journal = Journal.open(tmp_path, RealDisk(), now_ms=1_700_000_000_000, sync=False)
     journal.write([Change("aura", "x", {})], 1_700_000_000_000)
     journal.close()
+    checkpoints.mark_clean_shutdown(RealDisk(), tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     done = subprocess.run(
         [sys.executable, "-m", "broker_lite", "serve", "--listen", "127.0.0.1:0", "--data", str(tmp_path)],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "broker-lite: the journal speaks of 'aura', which this version does not know; a later one wrote it\n"
+        f"broker-lite: {tmp_path}/@journal/{0:020}.log, byte 0: unknown journal record kind 'aura': "
+        "a later version of broker-lite wrote it, start that one\n"
     )
-    assert [*Journal.open(tmp_path, RealDisk(), now_ms=0, sync=False).replay()] == [Change("aura", "x", {})]
+    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert after == {**before, tmp_path / layout.LOCK: b""}
 
 
 def test_an_unknown_key_of_the_environment_is_warned_of_in_the_log(broker_process: BrokerFactory) -> None:

@@ -51,6 +51,8 @@ class House:
         self.topics = Topics(partitions, write, settings)
         for change in journal.replay():
             self.topics.apply(change)
+        self.folder.begin()
+        journal.begin()
         self.topics.open_all()
         self.folder.checkpoint(self.topics.open_partitions(), sync=True)
 
