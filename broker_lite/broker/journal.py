@@ -92,17 +92,13 @@ class Journal:
     def load(self, kinds: Mapping[str, Kind]) -> None:
         """Apply everything that is written down. StartRefused where that cannot be; the disk is as it was."""
         for place, change in self._changes():
-            kind = kinds.get(change.kind)
-            if kind is None:
-                raise self._of_later_version(place, f"unknown journal record kind {change.kind[:100]!r}")
-            unknown = sorted(set(change.value or ()) - set(kind.fields or ())) if kind.fields is not None else ()
-            if unknown:
-                raise self._of_later_version(place, f"unknown field {unknown[0][:100]!r} in a {change.kind!r} record")
             try:
-                _check_types(change, kind)
-                kind.apply(change)
+                _check(change, kinds)
+                kinds[change.kind].apply(change)
             except (*_NOT_UNDERSTOOD, BrokerError) as error:
-                raise self._refused(place, f"{change.kind} {change.name[:100]!r} cannot be read: {error!r}") from error
+                where = f"{place.path}, byte {place.position}"
+                what = f"the record of {change.kind[:100]} {change.name[:100]!r} is not understood: {error}"
+                raise StartRefused(f"{where}: {what}; start the version of broker-lite that wrote it") from error
 
     def replay(self) -> Iterator[Change]:
         """Every change that is still written down, oldest first."""
@@ -115,39 +111,15 @@ class Journal:
             return
         try:
             for place in read_whole(self._disk, self._folder):
-                for record in self._records(place):
-                    yield place, self._change(place, record)
+                for record, change in changes_of(place):
+                    self._fold(record.key or b"", record.value)
+                    yield place, change
         except LogDamaged as error:
             raise StartRefused(f"{error}; {self._remedy}") from None
-
-    def _records(self, place: Place) -> list[Record]:
-        try:
-            return list(records_of(place.batch))
-        except BrokerError as error:
-            raise self._refused(place, error.message) from None
-
-    def _change(self, place: Place, record: Record) -> Change:
-        try:
-            kind, name = json.loads(record.key or b"")
-            value = None if record.value is None else json.loads(record.value)
-        except _NOT_UNDERSTOOD as error:
-            raise self._refused(place, f"offset {record.offset} is no change: {error!r}") from None
-        if not (isinstance(kind, str) and isinstance(name, str) and isinstance(value, dict | None)):
-            raise self._refused(place, f"offset {record.offset} is no change: {record.key!r}"[:300])
-        self._fold(record.key or b"", record.value)
-        return Change(kind, name, value)
 
     @property
     def _remedy(self) -> str:
         return f"nothing was changed, `broker-lite fsck {self._folder.parent}` shows what can be saved"
-
-    def _refused(self, place: Place, reason: str) -> StartRefused:
-        return StartRefused(f"{LogDamaged(place.path, place.position, reason)}; {self._remedy}")
-
-    @staticmethod
-    def _of_later_version(place: Place, reason: str) -> StartRefused:
-        where = f"{place.path}, byte {place.position}"
-        return StartRefused(f"{where}: {reason}: a later version of broker-lite wrote it, start that one")
 
     # ---- writing
 
@@ -165,7 +137,7 @@ class Journal:
             now_ms=self._now_ms,
         )
         if opened.recovered.damage is not None:
-            raise StartRefused(f"{self._folder / str(opened.recovered.damage)}; {self._remedy}")
+            raise StartRefused(f"{opened.recovered.damage} ({self._folder}); {self._remedy}")
         torn = opened.recovered.torn
         if torn is not None:
             log.warning("journal.torn_tail_cut", offset=torn.offset, bytes=torn.bytes, kept=torn.path.name)
@@ -245,10 +217,33 @@ class Journal:
             self._opened.close(clean=True)
 
 
-def _check_types(change: Change, kind: Kind) -> None:
-    if change.value is None:
+def changes_of(place: Place) -> list[tuple[Record, Change]]:
+    """What one batch says. LogDamaged if that is nothing that a journal may say."""
+    try:
+        return [(record, _change(record)) for record in records_of(place.batch)]
+    except (*_NOT_UNDERSTOOD, BrokerError) as error:
+        raise LogDamaged(place.path, place.position, f"the batch holds no changes: {error}"[:300]) from None
+
+
+def _change(record: Record) -> Change:
+    kind, name = json.loads(record.key or b"")
+    value = None if record.value is None else json.loads(record.value)
+    if not (isinstance(kind, str) and isinstance(name, str) and isinstance(value, dict | None)):
+        raise TypeError(f"{record.key!r} is not [kind, name], or its value is no object")
+    return Change(kind, name, value)
+
+
+def _check(change: Change, kinds: Mapping[str, Kind]) -> None:
+    kind = kinds.get(change.kind)
+    if kind is None:
+        raise ValueError(f"unknown kind {change.kind[:100]!r}")
+    if change.value is None or kind.fields is None:
         return
-    for field, type_ in (kind.fields or {}).items():
+    if unknown := sorted(set(change.value) - set(kind.fields)):
+        raise ValueError(f"unknown field {unknown[0][:100]!r}")
+    for field, type_ in kind.fields.items():
+        if field not in change.value:
+            raise ValueError(f"no field {field!r}")
         value = change.value[field]
         if not isinstance(value, type_) or isinstance(value, bool):
             raise TypeError(f"{field} is {value!r:.100}, not of type {type_.__name__}")

@@ -25,6 +25,10 @@ MAX_JOURNALLED = 2**53
 """Earlier versions let a client's id into the journal: a block above this is not one that was counted up to."""
 
 
+RESET_MARGIN = 1000 * BLOCK
+"""Where the journal has lost its count: ids that were given away and stand in no log."""
+
+
 class ProducerIds:
     def __init__(self, write: Callable[[list[Change]], None]) -> None:
         self._write = write
@@ -51,8 +55,8 @@ class ProducerIds:
             self._end = max(self._end, self._next)
 
     def reset(self, seen: int) -> None:
-        """Take the count up again above every plausible id, of which `seen` is the highest in any log."""
-        self.skip_past(seen)
+        """Take up a count that was lost: `seen` is the highest plausible id in any log."""
+        self._next = max(self._next, seen + 1) + RESET_MARGIN
         self._begin_block()
         self.has_implausible_block = False
 

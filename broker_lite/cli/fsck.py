@@ -1,4 +1,8 @@
-"""broker-lite fsck: look at every byte of a stopped broker's logs; with --truncate, cut off what is damaged."""
+"""broker-lite fsck: look at every byte of a stopped broker's logs; with --truncate, cut off what is damaged.
+
+The metadata journal is one of them.  What is cut off it is more than records: topics, users and access rules are again
+what they were before.  So each change that can still be read behind the damage is listed, to be made again by hand.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +29,12 @@ def parser() -> Parser:
 
 
 def run(args: argparse.Namespace) -> int:
+    from broker_lite.broker import journal_fsck
+    from broker_lite.clock import SystemClock
     from broker_lite.errors import StartRefused
     from broker_lite.log import layout
     from broker_lite.log.disk import RealDisk
-    from broker_lite.log.fsck import cut, examine_all
+    from broker_lite.log.fsck import JOURNAL, cut, examine_all
 
     disk = RealDisk()
     if not args.data.is_dir():
@@ -40,13 +46,20 @@ def run(args: argparse.Namespace) -> int:
     logs = batches = read = damaged = 0
     try:
         for examined in examine_all(disk, args.data):
+            is_journal = examined.folder.name == JOURNAL
+            if is_journal:
+                journal_fsck.look_at_changes(disk, examined)
             logs, batches, read = logs + 1, batches + examined.batches, read + examined.bytes
             for finding in examined.findings:
                 print(finding)
             if any(finding.cuts for finding in examined.findings):
                 damaged += 1
+                if is_journal:
+                    print(*journal_fsck.lost_changes(disk, examined), sep="\n")
                 if args.truncate:
                     print(*cut(disk, args.data, examined), sep="\n")
+                    if is_journal:
+                        journal_fsck.reset_producer_ids(disk, args.data, SystemClock().now_ms())
     finally:
         lock.release()
     verb = "cut" if args.truncate else "damaged"

@@ -17,6 +17,7 @@ from broker_lite.ids import TopicPartition
 from broker_lite.log import checkpoints, layout
 from broker_lite.log.disk import Disk, File
 from broker_lite.log.scan import Damaged, checked, intact_after
+from broker_lite.records.batch import Batch
 from broker_lite.shapes import dataclass
 
 JOURNAL = "@journal"
@@ -54,13 +55,13 @@ class Examined:
 
 
 def examine_all(disk: Disk, root: Path) -> Iterator[Examined]:
-    """Every partition of a data folder, and the broker's own journal."""
+    """Every partition of a data folder, and the broker's own journal, of which no offset is ever missing."""
     points = checkpoints.read_offsets(disk, root / layout.RECOVERY_POINTS)
     plain = disk.sizes(root)
     for name in sorted(set(disk.list(root)) - set(plain)):
         tp = layout.parse_folder_name(name)
         if tp is not None or name == JOURNAL:
-            yield examine(disk, root / name, recovery_point=points.get(tp) if tp is not None else None)
+            yield examine(disk, root / name, recovery_point=points.get(tp) if tp is not None else 0)
 
 
 def examine(disk: Disk, folder: Path, *, recovery_point: int | None) -> Examined:
@@ -111,6 +112,32 @@ def _walk(file: File, path: Path, base: int, size: int, recovery_point: int | No
             position, due = resume, base
 
 
+def intact_batches(disk: Disk, folder: Path, *, after: Finding) -> Iterator[tuple[Path, int, Batch]]:
+    """What can still be read behind the place where a log would be cut."""
+    for name, size in sorted(disk.sizes(folder).items()):
+        found = layout.parse_file_name(name)
+        if found is None or found[1] != layout.LOG or name < after.path.name:
+            continue
+        path = folder / name
+        file = disk.open_read(path)
+        try:
+            for position, batch in _intact(file, after.start if path == after.path else 0, size, found[0]):
+                yield path, position, batch
+        finally:
+            file.close()
+
+
+def _intact(file: File, start: int, size: int, base: int) -> Iterator[tuple[int, Batch]]:
+    position = intact_after(file, start, size, old=False)
+    while position is not None:
+        try:
+            for step, body in checked(file, position, size, base=base, consecutive_from=None):
+                yield step.position, Batch(body)
+            return
+        except Damaged as error:
+            position = intact_after(file, error.position + 1, size, old=False)
+
+
 def _look_at_index(disk: Disk, path: Path, base: int, suffix: str) -> list[Finding]:
     data = disk.read_bytes(path)
     try:
@@ -120,11 +147,15 @@ def _look_at_index(disk: Disk, path: Path, base: int, suffix: str) -> list[Findi
     return []
 
 
+def first_damage(examined: Examined) -> Finding | None:
+    """Where the log would have to end."""
+    findings = (one for one in examined.findings if one.cuts)
+    return min(findings, key=lambda one: (one.path.name, one.start), default=None)
+
+
 def cut(disk: Disk, root: Path, examined: Examined) -> list[str]:
     """End the log before its first damage. What was done, a line for each file."""
-    damage = min(
-        (one for one in examined.findings if one.cuts), key=lambda one: (one.path.name, one.start), default=None
-    )
+    damage = first_damage(examined)
     if damage is None:
         return []
     folder = examined.folder

@@ -57,6 +57,7 @@ class LogDamaged(Exception):
         super().__init__(f"{path} is damaged at byte {position}: {reason}")
         self.path = path
         self.position = position
+        self.reason = reason
 
 
 def read_whole(disk: Disk, folder: Path) -> Iterator[Place]:
