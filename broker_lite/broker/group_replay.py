@@ -4,26 +4,27 @@ Most of its records are commits, and most commits are overtaken by later ones un
 plain batches are only noted, key by key, and what is left at the end is read: a million commits of a thousand keys
 cost a million steps over bytes and a thousand decodings.  Whatever depends on order (transactions, markers) comes
 after everything noted before it.
+
+All of it or nothing: what is damaged, or cannot be read, ends the load with CORRUPT_MESSAGE, as it does in Kafka.  From
+a part of the partition a group would be told "no offset", and its consumers would start in the wrong place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker_lite.broker.plain_records import plain_records
+from broker_lite.broker.plain_records import check_nothing_is_left, plain_records
 from broker_lite.coordinator.decision import Record
 from broker_lite.coordinator.groups.coordinator import Groups
 from broker_lite.coordinator.groups.loading import CommitLoader
-from broker_lite.errors import BrokerError, Malformed
+from broker_lite.crc import crc32c
+from broker_lite.errors import CorruptMessage, Malformed
 from broker_lite.ids import Offset
-from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
-from broker_lite.records.batch import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, Batch
+from broker_lite.records.batch import CONTROL, CRC_FROM, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, Batch
 from broker_lite.records.control import read_marker
 from broker_lite.records.legacy import MAGIC_AT, as_batch
 from broker_lite.records.record import records_of
-
-log = get_logger(__name__)
 
 BYTES_A_TURN = 128 * 1024
 NOTES_A_TURN = 1000
@@ -32,6 +33,11 @@ MOST_NOTES = 50_000
 _NOT_PLAIN = CONTROL | TRANSACTIONAL | 7
 """Bits of a batch's attributes that need a closer look: what they are, or a codec."""
 _COMMITS = (b"\0\0", b"\0\1")
+
+
+def has_records(partition: Partition) -> bool:
+    """Also where none of them can be reached."""
+    return partition.offsets.end > partition.offsets.start or partition.log.recovered.damage is not None
 
 
 class Replay:
@@ -45,26 +51,28 @@ class Replay:
         """The offset after the last batch of the piece at hand."""
 
     def run(self) -> Iterator[None]:
-        """Yields whenever somebody else should have the loop."""
+        """Yields whenever somebody else should have the loop. BrokerError if not everything can be read."""
+        damage = self._partition.log.recovered.damage
+        if damage is not None:  # the log ends before it, so nobody would come upon it
+            raise CorruptMessage(str(damage))
         at = self._partition.offsets.start
         while at < (end := self._partition.offsets.end):  # a marker may come while this runs
-            try:
-                piece = self._partition.log.read(at, max_bytes=BYTES_A_TURN, end=end)
-                if piece is None:
-                    break
-                data = piece.read_all()
-                piece.release()
-            except BrokerError as error:
-                log.error("groups.load_cut_short", partition=str(self._partition.tp), at=at, reason=error.message)
+            piece = self._partition.log.read(at, max_bytes=BYTES_A_TURN, end=end)
+            if piece is None:
+                check_nothing_is_left(self._partition, at)
                 break
+            data = piece.read_all()
+            piece.release()
             yield from self._piece(data)
+            if self._after <= at:
+                raise CorruptMessage(f"offset {at} is followed by {self._after}")
             at = self._after
             yield
         yield from self._apply_noted()
 
     def _piece(self, data: bytes) -> Iterator[None]:
         """Whole batches."""
-        pos, after, size = 0, 0, len(data)
+        pos, after, size, view = 0, 0, len(data), memoryview(data)
         while pos < size:
             if data[pos + MAGIC_AT] < MAGIC:
                 after, pos = self._old(data, pos)
@@ -72,10 +80,12 @@ class Replay:
             fields = HEADER.unpack_from(data, pos)
             base, stop = fields[0], pos + LOG_OVERHEAD + fields[1]
             after = base + fields[6] + 1
+            if crc32c(view[pos + CRC_FROM : stop]) != fields[4]:
+                raise CorruptMessage(f"the batch at offset {base} has another checksum than {fields[4]}")
             self.count += fields[12]
             if fields[5] & _NOT_PLAIN:
                 yield from self._apply_noted()
-                self._special(Batch.at(memoryview(data)[pos:stop]))
+                self._special(Batch.at(view[pos:stop]))
             else:
                 self._plain(data, pos + HEADER_SIZE, base, fields[12])
                 if len(self._noted) > MOST_NOTES:
@@ -122,4 +132,4 @@ class Replay:
         try:
             self._groups.apply(Record(key, value), at=at, producer_id=producer_id, now_ms=self._now_ms)
         except Malformed as error:
-            log.warning("groups.record_skipped", partition=str(self._partition.tp), offset=at, reason=str(error))
+            raise CorruptMessage(f"the record at offset {at} cannot be read: {error}") from None

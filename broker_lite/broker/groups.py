@@ -6,7 +6,8 @@ function, so nobody sees a decision half carried out.  In `fsync` mode whoever i
 on disk as far as it was written then.
 
 At a start every partition is replayed; until that is done its groups are refused with COORDINATOR_LOAD_IN_PROGRESS,
-because "no offset" would be a lie that makes consumers start from the wrong place.
+because "no offset" would be a lie that makes consumers start from the wrong place.  For the same reason the groups of a
+partition that cannot be read whole are refused with NOT_COORDINATOR until somebody has mended it, as in Kafka.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from broker_lite.broker.group_replay import Replay
+from broker_lite.broker.group_replay import Replay, has_records
 from broker_lite.broker.group_settings import group_settings
 from broker_lite.broker.surviving import REST, surviving
 from broker_lite.config import coordination as keys
@@ -119,6 +120,8 @@ class GroupCoordinator:
         self._protocols = broker.settings.get(keys.GROUP_COORDINATOR_REBALANCE_PROTOCOLS)
         self._parts: dict[int, Groups] = {}
         self._loading: set[int] = set()
+        self._failed: dict[int, str] = {}
+        """Partitions that cannot be read whole, and why."""
         self._gone_while_loading: set[str] = set()
         self._earlier = anyio.Event()
         self._asleep_until = float("inf")
@@ -133,7 +136,7 @@ class GroupCoordinator:
         """
         left = BYTES_AT_START
         for partition in self._broker.topics.open_partitions():
-            if partition.tp.topic == GROUP_OFFSETS_TOPIC and partition.offsets.end > partition.offsets.start:
+            if partition.tp.topic == GROUP_OFFSETS_TOPIC and has_records(partition):
                 index = partition.tp.partition
                 self._loading.add(index)
                 if partition.log.size_bytes <= left:
@@ -167,10 +170,16 @@ class GroupCoordinator:
     def _load_one(self, index: int) -> Iterator[None]:
         groups = Groups(self.settings, self._broker.topics)
         replay = Replay(groups, self._partition(index), now_ms=self._clock.now_ms())
-        for _ in replay.run():
-            yield
-            if index not in self._loading:
-                return  # the topic was deleted meanwhile
+        try:
+            for _ in replay.run():
+                yield
+                if index not in self._loading:
+                    return  # the topic was deleted meanwhile
+        except BrokerError as error:
+            log.error("groups.load_failed", partition=index, reason=error.message)
+            self._failed[index] = error.message
+            self._loading.discard(index)
+            return
         self._parts[index] = groups
         self._loading.discard(index)
         loaded = groups.loaded(now=self._clock.monotonic(), now_ms=self._clock.now_ms())
@@ -286,6 +295,7 @@ class GroupCoordinator:
                 cast(Ticket, ticket).give(gone)
         self._parts.clear()
         self._loading.clear()
+        self._failed.clear()
 
     # ---- groups as such
 
@@ -294,7 +304,7 @@ class GroupCoordinator:
         return self._of(group)[1]
 
     def __iter__(self) -> Iterator[Group]:
-        """All groups. 14 while one of them may not be loaded yet."""
+        """All groups, but those that cannot be read. 14 while one of them may not be loaded yet."""
         if self._loading:
             raise CoordinatorLoadInProgress(f"{len(self._loading)} partitions are loading")
         for groups in self._parts.values():
@@ -332,6 +342,8 @@ class GroupCoordinator:
         if groups is None:
             if index in self._loading:
                 raise CoordinatorLoadInProgress(f"the offsets of group {group} are being loaded")
+            if index in self._failed:
+                raise refusal(ErrorCode.NOT_COORDINATOR, f"the offsets of group {group} cannot be read")
             groups = self._parts[index] = Groups(self.settings, self._broker.topics)
         return index, groups
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from broker_lite.crc import crc32c
+from broker_lite.errors import CorruptMessage
 from broker_lite.ids import Offset
 from broker_lite.partition.partition import Partition
-from broker_lite.records.batch import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, Batch
+from broker_lite.records.batch import CONTROL, CRC_FROM, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, Batch
 from broker_lite.records.legacy import MAGIC_AT, as_batch
 from broker_lite.records.record import records_of
 from broker_lite.wire.primitives import read_unsigned_varint, read_varlong
@@ -51,12 +53,16 @@ def plain_records(data: bytes, pos: int, base: int, count: int) -> Iterator[Line
 
 
 def latest_of_each_key(partition: Partition) -> dict[bytes, tuple[int, bytes | None]]:
-    """Key -> offset and value of its last record. Raises BrokerError where the log cannot be read."""
+    """Key -> offset and value of its last record. BrokerError if not everything can be read."""
     found: dict[bytes, tuple[int, bytes | None]] = {}
+    damage = partition.log.recovered.damage
+    if damage is not None:  # the log ends before it, so nobody would come upon it
+        raise CorruptMessage(f"{partition.tp}: {damage}; see `broker-lite fsck`")
     at, end = partition.offsets.start, partition.offsets.end
     while at < end:
         piece = partition.log.read(at, max_bytes=BYTES_A_PIECE, end=end)
         if piece is None:
+            check_nothing_is_left(partition, at)
             break
         data = piece.read_all()
         piece.release()
@@ -69,6 +75,9 @@ def latest_of_each_key(partition: Partition) -> dict[bytes, tuple[int, bytes | N
             else:
                 header = HEADER.unpack_from(data, pos)
                 stop, after = pos + LOG_OVERHEAD + header[1], header[0] + header[6] + 1
+                if crc32c(memoryview(data)[pos + CRC_FROM : stop]) != header[4]:
+                    where = f"{partition.tp} is damaged at offset {header[0]}"
+                    raise CorruptMessage(f"{where}: another checksum than {header[4]}; see `broker-lite fsck`")
                 if header[5] & (CONTROL | _CODEC):
                     lines = _lines(Batch.at(data, pos))
                 else:
@@ -76,8 +85,17 @@ def latest_of_each_key(partition: Partition) -> dict[bytes, tuple[int, bytes | N
             for offset, key, value in lines:
                 found[key] = (offset, value)
             pos = stop
+        if after <= at:
+            raise CorruptMessage(f"{partition.tp} is damaged: offset {at} is followed by {after}")
         at = Offset(after)
     return found
+
+
+def check_nothing_is_left(partition: Partition, at: Offset) -> None:
+    """Nothing can be read from `at` on: compaction has left nothing there, or a wrong offset hides what is there."""
+    hidden = partition.log.batch_at(at)
+    if hidden is not None:
+        raise CorruptMessage(f"{partition.tp} is damaged: offset {hidden.base_offset} where {at} is due")
 
 
 def _lines(batch: Batch) -> Iterator[Line]:
