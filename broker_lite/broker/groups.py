@@ -194,8 +194,9 @@ class GroupCoordinator:
                 self._carry_out_alone(index, groups, groups.tick(now=now, now_ms=now_ms))
         if now >= self._expire_at:
             self._expire_at = now + self.settings.retention_check_ms / 1000
+            steady_ms = self._broker.upkeep.time.now_ms()  # what is forgotten because the clock leapt is gone
             for index, groups in list(self._parts.items()):
-                self._carry_out_alone(index, groups, groups.expire_offsets(now_ms=now_ms))
+                self._carry_out_alone(index, groups, groups.expire_offsets(now_ms=steady_ms))
 
     # ---- the classic protocol
 

@@ -162,8 +162,10 @@ class ConsumerGroup:
         return not self.members
 
     def may_assign(self, now_ms: int, interval_ms: int) -> bool:
-        """Whether the last target is old enough for a new one: many who come at once are assigned once (KIP-1263)."""
-        return not self.assigned_ms or not interval_ms or now_ms >= self.assigned_ms + interval_ms
+        """Whether the last target is old enough for a new one: many who come at once are assigned once (KIP-1263).
+
+        One from the future is: the clock was set back, and nobody waits until it has caught up."""
+        return not self.assigned_ms or not 0 <= now_ms - self.assigned_ms < interval_ms
 
     def member(self, member_id: str) -> ConsumerMember:
         found = self.members.get(member_id)
