@@ -56,7 +56,7 @@ class DataFolder:
         self.was_clean = checkpoints.is_clean_shutdown(disk, path)
         """The mark stays until `begin`: a start that is refused before leaves the folder as it was."""
         self.recovery_points = checkpoints.read_offsets(disk, path / layout.RECOVERY_POINTS)
-        self.log_starts = checkpoints.read_offsets(disk, path / layout.LOG_STARTS)
+        self.log_starts = _read_log_starts(disk, path)
         self.high_watermarks = checkpoints.read_offsets(disk, path / layout.HIGH_WATERMARKS)
         self._begun = False
         self._properties: dict[str, str] = {}
@@ -78,6 +78,9 @@ class DataFolder:
             raise StartRefused(f"the data folder {path} cannot be used: {error.strerror or error}") from None
         try:
             return cls(path, disk, lock)
+        except StartRefused:
+            lock.release()
+            raise
         except OSError as error:
             lock.release()
             raise StartRefused(f"the data folder {path} cannot be used: {error.strerror or error}") from None
@@ -199,6 +202,19 @@ def _columns(partitions: Iterable[Partition]) -> Columns:
             for offsets, offset in zip(columns.values(), partition.checkpoint_state(), strict=True):
                 offsets[partition.tp] = offset
     return columns
+
+
+def _read_log_starts(disk: Disk, path: Path) -> dict[TopicPartition, int]:
+    """Where each log starts. To take a damaged file for none would bring back what was deleted."""
+    try:
+        found = checkpoints.read_log_starts(disk, path)
+    except ValueError as error:
+        raise StartRefused(
+            f"{path / layout.LOG_STARTS} is damaged: {error}; if it is removed, records that were deleted come back"
+        ) from None
+    if found is None:
+        log.error("checkpoint.empty", file=layout.LOG_STARTS, reason="records that were deleted may come back")
+    return found or {}
 
 
 def _random_id() -> str:

@@ -3,7 +3,7 @@
 All are written atomically: after a crash there is the old one or the new one.  One that cannot be read is as good
 as missing, because each is a shortcut: without a recovery point more is scanned, without a high watermark it is the
 log's end.  The exception is the log start, whose loss brings back what DeleteRecords deleted; so it is written
-durably before the answer, and a damaged one is said aloud by whoever asks for it strictly.
+durably before the answer, and `read_log_starts` refuses a damaged one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,21 @@ def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
         return layout.parse_offsets(_read(disk, path) or b"")
     except ValueError:
         return {}
+
+
+def read_log_starts(disk: Disk, root: Path) -> dict[TopicPartition, int] | None:
+    """None if the file has lost its bytes: a power cut may do that to one that was not synced. ValueError if it is
+    damaged in any other way."""
+    data = _read(disk, root / layout.LOG_STARTS)
+    if data is None:
+        return {}
+    if not data.strip(b"\0"):
+        return None
+    offsets = layout.parse_offsets(data)
+    for tp, offset in offsets.items():
+        if offset < 0 or tp.partition < 0:
+            raise ValueError(f"{tp} starts at offset {offset}")
+    return offsets
 
 
 def write_offsets(disk: Disk, path: Path, offsets: Mapping[TopicPartition, int], *, sync: bool) -> None:

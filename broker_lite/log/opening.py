@@ -6,6 +6,7 @@ from pathlib import Path
 
 from broker_lite.errors import StorageFailed
 from broker_lite.ids import Offset
+from broker_lite.log import layout
 from broker_lite.log.disk import Disk
 from broker_lite.log.log import Log
 from broker_lite.log.recovery import open_segments
@@ -49,6 +50,11 @@ def _settle(log: Log, recovery_point: int | None, log_start: int | None, now_ms:
     scanned, intact = log.recovered.scanned_from is not None, log.recovered.damage is None
     if scanned and intact:
         log.aborted.truncate_end(log.end)
+    if log_start is not None and log_start > log.end and not scanned:
+        # After a clean stop no record is missing, so it is the checkpoint that is wrong; to follow it deletes the log.
+        raise StorageFailed(
+            f"the {layout.LOG_STARTS} lets {log.path.name} start at {log_start}, and it ends at {log.end}"
+        )
     if log_start is not None and log_start > log.end and intact:
         # All that is left was deleted before, and its end was never synced: go on where the log should start.
         log.begin_again(Offset(log_start), now_ms)
