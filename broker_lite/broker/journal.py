@@ -226,8 +226,9 @@ def changes_of(place: Place) -> list[tuple[Record, Change]]:
 
 
 def _change(record: Record) -> Change:
-    kind, name = json.loads(record.key or b"")
-    value = None if record.value is None else json.loads(record.value)
+    # As text, or it would be asked first in which encoding it is: a third of the time of a large journal.
+    kind, name = json.loads((record.key or b"").decode())
+    value = None if record.value is None else json.loads(record.value.decode())
     if not (isinstance(kind, str) and isinstance(name, str) and isinstance(value, dict | None)):
         raise TypeError(f"{record.key!r} is not [kind, name], or its value is no object")
     return Change(kind, name, value)
@@ -237,16 +238,15 @@ def _check(change: Change, kinds: Mapping[str, Kind]) -> None:
     kind = kinds.get(change.kind)
     if kind is None:
         raise ValueError(f"unknown kind {change.kind[:100]!r}")
-    if change.value is None or kind.fields is None:
+    value, fields = change.value, kind.fields
+    if value is None or fields is None:
         return
-    if unknown := sorted(set(change.value) - set(kind.fields)):
-        raise ValueError(f"unknown field {unknown[0][:100]!r}")
-    for field, type_ in kind.fields.items():
-        if field not in change.value:
-            raise ValueError(f"no field {field!r}")
-        value = change.value[field]
-        if not isinstance(value, type_) or isinstance(value, bool):
-            raise TypeError(f"{field} is {value!r:.100}, not of type {type_.__name__}")
+    if value.keys() != fields.keys():
+        unknown, missing = value.keys() - fields.keys(), fields.keys() - value.keys()
+        raise ValueError(f"unknown field {min(unknown)[:100]!r}" if unknown else f"no field {min(missing)!r}")
+    for field, type_ in fields.items():
+        if type(value[field]) is not type_:  # JSON knows no others, and True is no number
+            raise TypeError(f"{field} is {value[field]!r:.100}, not of type {type_.__name__}")
 
 
 def _value(change: Change) -> bytes | None:

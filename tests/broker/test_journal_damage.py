@@ -196,7 +196,7 @@ async def test_what_is_no_change_is_damage(root: Path, key: bytes, value: bytes)
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        (b'["topic","x"]', b"{}", "no field 'id'"),
+        (b'["topic","x"]', b"{}", "no field 'configs'"),
         (b'["topic","x"]', b'{"id":7,"partitions":1,"configs":{}}', "id is 7, not of type str"),
         (b'["topic","x"]', b'{"id":"?","partitions":1,"configs":{}}', "is not understood"),
         (b'["topic","x"]', b'{"id":"AAAA","partitions":true,"configs":{}}', "partitions is True"),
