@@ -288,6 +288,28 @@ def test_a_folder_that_cannot_be_opened_is_one_line_and_exit_code_1(
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_a_damaged_journal_is_one_line_that_names_the_byte_and_what_to_do(tmp_path: Path, durability: str) -> None:
+    journal = Journal.open(tmp_path, RealDisk(), now_ms=1_700_000_000_000, sync=False)
+    journal.write([Change("config", "broker/1", {"configs": {"log.retention.ms": "5000"}})], 1_700_000_000_000)
+    journal.write([Change("config", "broker/1", None)], 1_700_000_000_000)
+    journal.close()
+    (file,) = (tmp_path / "@journal").glob("*.log")
+    data = bytearray(file.read_bytes())
+    data[80] ^= 1
+    file.write_bytes(data)
+    done = subprocess.run(
+        [sys.executable, "-m", "broker_lite", "serve", "--listen", "127.0.0.1:0", "--data", str(tmp_path),
+         "--durability", durability, "--recover", "kafka"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"broker-lite: {file} is damaged at byte 0: ")
+    assert f"`broker-lite fsck {tmp_path}`" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert file.read_bytes() == data
+
+
 def test_a_folder_of_a_later_version_is_one_line_and_stays_as_it_is(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path, RealDisk(), now_ms=1_700_000_000_000, sync=False)
     journal.write([Change("aura", "x", {})], 1_700_000_000_000)
