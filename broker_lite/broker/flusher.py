@@ -43,11 +43,14 @@ class Flusher:
             await self._done[partition].wait()
 
     async def _sync(self, partition: Partition) -> None:
+        """To the end, also when the broker stops: a transaction that is being ended cannot be given up half way, and
+        waits for it."""
         try:
-            while (job := partition.unsynced()) is not None:
-                await in_a_thread(job.run)
-                partition.synced(job.upto)
-                self._tell(partition)
+            with anyio.CancelScope(shield=True):
+                while (job := partition.unsynced()) is not None:
+                    await in_a_thread(job.run)
+                    partition.synced(job.upto)
+                    self._tell(partition)
         except StorageFailed as error:
             log.error("partition.offline", partition=str(partition.tp), reason=str(error))
             partition.go_offline(str(error))
