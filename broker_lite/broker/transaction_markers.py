@@ -7,7 +7,7 @@ before Complete: otherwise a power cut could keep one marker and lose the decisi
 
 What is always true:
 
-- a transactional id has at most one attempt under way, beginning in the turn that wrote Prepare;
+- a transaction has at most one attempt under way, the first beginning in the turn that wrote Prepare;
 - after each wait the coordinator is asked whether the transaction is still the one that the attempt began with, in
   the turn that writes.  A `Transaction` never changes, so being the same object is being the same state.  A marker
   that came later would end the producer's next transaction, and a late Complete would overwrite it;
@@ -33,11 +33,20 @@ from broker_lite.errors import (
 from broker_lite.ids import GROUP_OFFSETS_TOPIC, Offset, TopicPartition
 from broker_lite.logs import get_logger
 from broker_lite.partition.partition import Partition
+from broker_lite.shapes import dataclass
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
 
 log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Incomplete:
+    transaction: Transaction
+    unmarked: set[TopicPartition]
+    """The partitions that have no marker yet."""
+    is_under_way: bool = False
 
 
 class TransactionMarkers:
@@ -52,9 +61,8 @@ class TransactionMarkers:
         self._coordinator = coordinator
         self._write = write
         self._state_partition = state_partition
-        self._under_way: set[str] = set()
-        self._incomplete: dict[str, tuple[Transaction, set[TopicPartition]]] = {}
-        """By transactional id, what was begun and has not succeeded, with the partitions that have no marker yet."""
+        self._incomplete: dict[str, _Incomplete] = {}
+        """By transactional id, what was begun and has not succeeded."""
 
     @property
     def incomplete(self) -> list[str]:
@@ -73,25 +81,28 @@ class TransactionMarkers:
     async def complete(self, transactional_id: str) -> None:
         """Try to complete the transaction of this id if it is prepared. What fails is logged and tried again later."""
         transaction = self._coordinator.find(transactional_id)
-        if transaction is None or not transaction.state.is_prepared or transactional_id in self._under_way:
+        if transaction is None or not transaction.state.is_prepared:
             return
-        tried, unmarked = self._incomplete.get(transactional_id, (None, set()))
-        is_first = tried is not transaction
-        if is_first:
-            unmarked = set(transaction.partitions)
-            self._incomplete[transactional_id] = (transaction, unmarked)
-        self._under_way.add(transactional_id)
+        incomplete = self._incomplete.get(transactional_id)
+        # One that began with another transaction ends by itself: `__transaction_state` was deleted meanwhile.
+        is_first = incomplete is None or incomplete.transaction is not transaction
+        if incomplete is None or is_first:
+            incomplete = self._incomplete[transactional_id] = _Incomplete(transaction, set(transaction.partitions))
+        elif incomplete.is_under_way:
+            return
+        incomplete.is_under_way = True
         try:
-            await self._attempt(transaction, unmarked)
+            await self._attempt(transaction, incomplete.unmarked)
         except BrokerError as error:
             if is_first:
                 log.error("transaction.not_completed", transactional_id=transactional_id[:200], reason=error.message)
         else:
-            self._incomplete.pop(transactional_id, None)
+            if self._incomplete.get(transactional_id) is incomplete:
+                del self._incomplete[transactional_id]
             if not is_first:
                 log.info("transaction.completed", transactional_id=transactional_id[:200])
         finally:
-            self._under_way.discard(transactional_id)
+            incomplete.is_under_way = False
 
     async def _attempt(self, transaction: Transaction, unmarked: set[TopicPartition]) -> None:
         """Takes out of `unmarked` what is done. Raises why the transaction cannot be completed yet."""
@@ -139,7 +150,11 @@ class TransactionMarkers:
             )
         except UnknownTopicOrPartition:
             return None
-        except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
+        except InvalidProducerEpoch as error:
+            # A higher epoch has come since, so this transaction has ended here; `reconcile` looks at what is open now.
+            log.warning("transaction.ended_before", partition=str(tp), reason=error.message)
+            return None
+        except TransactionCoordinatorFenced as error:
             if transaction.producer_id in self._partition(tp).open_transactions():
                 raise
             log.warning("transaction.ended_by_another", partition=str(tp), reason=error.message)

@@ -23,10 +23,10 @@ from broker_lite.broker.features import TRANSACTIONS
 from broker_lite.broker.groups import partition_of
 from broker_lite.broker.plain_records import latest_of_each_key
 from broker_lite.broker.transaction_markers import TransactionMarkers
+from broker_lite.broker.transaction_reconciling import Reconciler
 from broker_lite.config import coordination as keys
 from broker_lite.coordinator.decision import Decision, Record, Reply
 from broker_lite.coordinator.txns.coordinator import Coordinator, Producer, TransactionRules
-from broker_lite.coordinator.txns.reconcile import Verdict, judge
 from broker_lite.coordinator.txns.state import State, Transaction
 from broker_lite.errors import (
     BrokerError,
@@ -46,7 +46,6 @@ from broker_lite.errors import (
 )
 from broker_lite.ids import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, Offset, TopicPartition
 from broker_lite.logs import get_logger
-from broker_lite.partition.answers import ActiveProducer
 from broker_lite.partition.partition import Partition
 from broker_lite.records.batch import Batch
 from broker_lite.records.build import build_lines
@@ -72,6 +71,7 @@ class Transactions:
         )
         self.coordinator = Coordinator(rules, broker.producer_ids.new, lambda: broker.features_on.level(TRANSACTIONS))
         self._markers = TransactionMarkers(broker, self.coordinator, self._write, self._state_partition)
+        self._reconciler = Reconciler(broker, self.coordinator, self._markers, self.add_at_once, self._state_partition)
         self._epoch_ms = broker.clock.now_ms() - round(broker.clock.monotonic() * 1000)
         self._abort_at = 0.0
         self._expire_at = 0.0
@@ -95,46 +95,6 @@ class Transactions:
                 transaction.next_producer_id,
             ):
                 self._broker.producer_ids.skip_past(producer_id)
-        self._reconcile()
-
-    def _reconcile(self) -> None:
-        """No partition waits for a marker that nobody will send."""
-        holders = {transaction.producer_id: transaction.id for transaction in self.coordinator}
-        for partition in self._broker.topics.open_partitions():
-            if partition.open_transactions():
-                for writer in partition.describe_producers():
-                    if writer.txn_start_offset >= 0:
-                        self._settle(partition, writer, holders.get(writer.producer_id, ""))
-
-    def _settle(self, partition: Partition, writer: ActiveProducer, transactional_id: str) -> None:
-        transaction = self.coordinator.find(transactional_id)
-        verdict = judge(transaction, partition.tp, writer.epoch)
-        if verdict is Verdict.KNOWN:
-            return
-        log.warning(
-            "transaction.unknown",
-            partition=str(partition.tp),
-            producer_id=writer.producer_id,
-            open_since_offset=writer.txn_start_offset,
-            transactional_id=transactional_id[:200] or None,
-            verdict=verdict.value,
-        )
-        try:
-            if verdict is Verdict.JOINS:
-                producer = Producer(writer.producer_id, writer.epoch)
-                self.add_at_once(transactional_id, producer, partition.tp)
-                return
-            leader_epoch = 0 if transaction is None else self._state_partition(transactional_id).leader_epoch
-            self._markers.append(
-                partition.tp,
-                writer.producer_id,
-                writer.epoch if transaction is None else max(writer.epoch, transaction.epoch),
-                commit=verdict is Verdict.COMMIT,
-                coordinator_epoch=max(writer.coordinator_epoch, leader_epoch),
-                version=0,
-            )
-        except BrokerError as error:
-            log.error("transaction.not_settled", partition=str(partition.tp), reason=error.message)
 
     @property
     def ticks_every(self) -> float:
@@ -151,8 +111,9 @@ class Transactions:
         return self._epoch_ms + round(self._broker.clock.monotonic() * 1000)
 
     async def complete_prepared(self) -> None:
-        """Complete what was decided before the last stop."""
+        """Complete what was decided before the last stop, then look whether partitions have something else open."""
         await self._markers.complete_all(self.coordinator.prepared())
+        self._reconciler.run()
 
     async def tick(self) -> None:
         """Abort what has been open for too long, complete what is prepared, forget what nobody uses."""
@@ -163,6 +124,8 @@ class Transactions:
                 for transactional_id in self.coordinator.timed_out(self.now_ms()):
                     aborts.start_soon(self._abort_timed_out, transactional_id)
         await self._markers.complete_all(self._markers.incomplete)
+        if self._reconciler.is_due:
+            self._reconciler.run()
         if now >= self._expire_at:
             self._expire_at = now + get(keys.TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS) / 1000
             for transactional_id in self.coordinator.silent(self.now_ms()):
@@ -197,6 +160,7 @@ class Transactions:
     def on_topic_deleted(self, topic: str) -> None:
         """Kafka lets `__transaction_state` be deleted: nobody knows any more who was in which transaction."""
         if topic == TRANSACTION_STATE_TOPIC:
+            self._reconciler.end_all()
             self.coordinator.forget_all()
             self._markers.forget_all()
 
@@ -298,6 +262,10 @@ class Transactions:
             if written is not None:
                 await self._markers.complete(transactional_id)  # if that was Prepare
                 await self._durable(*written)
+            elif self._broker.flusher.active:
+                # A repeat, and what it repeats may still be on its way to the disk.
+                partition = self._state_partition(transactional_id)
+                await self._durable(partition, partition.offsets.end)
         return decision.reply
 
     async def _durable(self, partition: Partition, upto: Offset) -> None:

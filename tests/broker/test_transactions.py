@@ -244,6 +244,29 @@ async def test_a_coordinator_whose_topic_is_deleted_while_somebody_waits_says_th
         assert talk.broker.transactions.coordinator.find("x") is None
 
 
+async def test_a_repeat_waits_until_what_it_repeats_is_on_disk(tmp_path: Path) -> None:
+    """The first request's connection was cut; nothing is left to write for the second, but much to wait for."""
+    disk = TopicDisk()
+    async with talking(tmp_path, durability=Durability.FSYNC, disk=disk) as talk:
+        talk.broker.topics.create("t", 2, {})
+        producer = await begun(talk, new=False)
+        assert await producer.end() == E.NONE
+        disk.hold(TRANSACTION_STATE_TOPIC)
+        answers: list[list[int]] = []
+
+        async def add() -> None:
+            answers.append(await producer.add())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(add)
+            await until(lambda: state_of(talk) is State.ONGOING)
+            tasks.start_soon(add)
+            await anyio.wait_all_tasks_blocked()
+            assert answers == []
+            disk.release(TRANSACTION_STATE_TOPIC)
+        assert answers == [[E.NONE], [E.NONE]]
+
+
 # ---- time
 
 

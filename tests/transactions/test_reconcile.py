@@ -13,6 +13,7 @@ from broker_lite.coordinator.txns.state import State, Transaction
 from broker_lite.ids import TopicPartition
 from broker_lite.records.batch import walk
 from tests.apis.test_transactions import Producer, committed_offset, ends, read
+from tests.crash.topic_disk import TopicDisk
 from tests.support.talk import Talk, talking
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -126,8 +127,47 @@ async def test_finishing_a_decided_transaction_twice_changes_nothing(tmp_path: P
         crashed = crashed.rename(tmp_path / "b")
 
 
-def held(state: State, epoch: int, *partitions: TopicPartition) -> Transaction:
-    return Transaction("x", 7, epoch, 1000, 0, state=state, partitions=frozenset(partitions))
+@pytest.mark.parametrize("durability", [Durability.OS, Durability.FSYNC])
+@pytest.mark.parametrize("lost", [1, 2])
+@pytest.mark.parametrize("commit", [True, False])
+async def test_a_producer_that_goes_on_after_its_end_is_not_held_up_by_a_power_cut(
+    tmp_path: Path, durability: Durability, lost: int, commit: bool
+) -> None:
+    """Prepare and the markers are safe, so the end was answered; Complete and the next addition are not, but the next
+    record is: acknowledged, with the epoch that the end brought."""
+    async with talking(tmp_path / "a", durability=durability) as talk:
+        producer = await begun(talk)
+        assert await producer.end(commit=commit) == 0
+        assert await producer.send(b"next") == 0
+        crashed = image(tmp_path / "a", "b")
+    cut(crashed, "__transaction_state-*", lost)
+    async with talking(crashed, durability=durability) as talk:
+        assert talk.broker.transactions.coordinator.get("x").partitions == {P0}
+        producer.talk = talk
+        assert await producer.send(b"more") == 0
+        assert await producer.end() == 0
+        data = await read(talk, committed=True)
+        assert data.last_stable_offset == data.high_watermark
+        assert [txn.first_offset for txn in data.aborted_transactions or []] == ([] if commit else [0])
+
+
+async def test_a_start_whose_disk_refuses_a_marker_writes_it_when_it_can(tmp_path: Path) -> None:
+    async with talking(tmp_path / "a", durability=Durability.OS) as talk:
+        await begun(talk)
+        crashed = image(tmp_path / "a", "b")
+    cut(crashed, "__transaction_state-*", 3)
+    disk = TopicDisk()
+    disk.refuse("t")
+    async with talking(crashed, durability=Durability.OS, disk=disk) as talk:
+        assert (await read(talk, committed=True)).last_stable_offset == 0
+        disk.heal()
+        await talk.broker.transactions.tick()
+        data = await read(talk, committed=True)
+        assert data.last_stable_offset == data.high_watermark == 2
+
+
+def held(state: State, epoch: int, *partitions: TopicPartition, version: int = 0) -> Transaction:
+    return Transaction("x", 7, epoch, 1000, 0, state=state, partitions=frozenset(partitions), version=version)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +177,9 @@ def held(state: State, epoch: int, *partitions: TopicPartition) -> Transaction:
         (held(State.ONGOING, 3, P0), Verdict.KNOWN),
         (held(State.PREPARE_COMMIT, 4, P0), Verdict.KNOWN),
         (held(State.PREPARE_ABORT, 3, P0), Verdict.KNOWN),
+        (held(State.PREPARE_COMMIT, 4, P0, version=2), Verdict.KNOWN),
+        (held(State.PREPARE_COMMIT, 3, P0, version=2), Verdict.LATER),
+        (held(State.PREPARE_ABORT, 2, P0), Verdict.LATER),
         (held(State.ONGOING, 3, P1), Verdict.JOINS),
         (held(State.EMPTY, 3), Verdict.JOINS),
         (held(State.COMPLETE_ABORT, 3), Verdict.JOINS),

@@ -95,6 +95,10 @@ class Transaction:
     def bumps(self) -> bool:
         return self.version >= BUMPING
 
+    def is_before(self, epoch: int) -> bool:
+        """Of a prepared one: whether its producer wrote with this epoch after it had ended."""
+        return epoch >= self.epoch if self.bumps else epoch > self.epoch
+
     def is_timed_out(self, now_ms: int) -> bool:
         """Open for too long, or since a time that is too far ahead: the clock was set back while the broker was off."""
         return self.state is State.ONGOING and abs(now_ms - self.started_ms) > self.timeout_ms
