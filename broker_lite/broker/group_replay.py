@@ -51,7 +51,9 @@ class Replay:
         """The offset after the last batch of the piece at hand."""
 
     def run(self) -> Iterator[None]:
-        """Yields whenever somebody else should have the loop. BrokerError if not everything can be read."""
+        """Yields whenever somebody else should have the loop. Nothing has come since when it ends.
+
+        BrokerError if not everything can be read."""
         damage = self._partition.log.recovered.damage
         if damage is not None:  # the log ends before it, so nobody would come upon it
             raise CorruptMessage(str(damage))
@@ -68,6 +70,8 @@ class Replay:
                 raise CorruptMessage(f"offset {at} is followed by {self._after}")
             at = self._after
             yield
+            if at >= self._partition.offsets.end:
+                yield from self._apply_noted()  # and again look whether a marker has come
         yield from self._apply_noted()
 
     def _piece(self, data: bytes) -> Iterator[None]:
