@@ -24,6 +24,8 @@ from broker_lite.wire.messages.k18_api_versions import (
 KEY = 18
 _FIRST_WITH_SOFTWARE = 3
 _FIRST_WITH_LEVEL_ZERO = 4
+MAX_SOFTWARE = 256
+"""Characters of a name and of a version that are kept, for as long as the connection is."""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -38,8 +40,8 @@ def api_versions(ctx: Context, req: ApiVersionsRequest) -> ApiVersionsResponse:
         for said in (req.client_software_name, req.client_software_version):
             if not _SOFTWARE.fullmatch(said):
                 raise InvalidRequest(f"{said[:64]!r} is neither a name nor a version of software")
-        ctx.connection.client_software_name = req.client_software_name
-        ctx.connection.client_software_version = req.client_software_version
+        ctx.connection.client_software_name = req.client_software_name[:MAX_SOFTWARE]
+        ctx.connection.client_software_version = req.client_software_version[:MAX_SOFTWARE]
     features = ctx.broker.features()
     return ApiVersionsResponse(
         api_keys=_api_keys(ctx),

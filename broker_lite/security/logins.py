@@ -22,6 +22,8 @@ from broker_lite.security.scram import (
 )
 
 PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+MAX_PLAIN_MESSAGE = 16_384
+"""A name and a password: some ten bytes. All of it waits for its turn to be hashed."""
 SCRAM = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
 
 Stored = Callable[[ScramMechanism, str], ScramCredential | None]
@@ -31,11 +33,16 @@ Work = Callable[[], Step]
 class Login(Protocol):
     """One log-in; see `Mechanisms`."""
 
+    max_message: int
+    """Bytes; a longer one is never looked at."""
+
     def respond(self, token: bytes, /) -> Step | Work: ...
 
 
 class PlainServer:
     """The password comes in the clear, in one message; it is checked against whichever hash there is."""
+
+    max_message = MAX_PLAIN_MESSAGE
 
     def __init__(self, find: Stored, pepper: bytes) -> None:
         self._find = find

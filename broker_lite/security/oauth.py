@@ -30,7 +30,7 @@ _REFUSED = b'{"status":"invalid_token"}'
 _READ = b"\x01"
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 LONGEST_TOKEN = 65_536
-LONGEST_MESSAGE = LONGEST_TOKEN + 16_384
+MAX_OAUTH_MESSAGE = LONGEST_TOKEN + 16_384
 """With extensions."""
 
 
@@ -87,23 +87,25 @@ def read_keys(text: str) -> PyJWKSet:
         raise ValueError(f"not a JWKS file with keys that can be used: {error}") from None
 
 
-@dataclass(slots=True)
+@dataclass
 class OAuthServer:
     rules: TokenRules
-    _why: AuthenticationFailed | None = field(default=None, init=False)
+    _why: str | None = field(default=None, init=False)
+    """Why the token was refused; the exception itself would hold the token."""
+    max_message = MAX_OAUTH_MESSAGE
 
     def respond(self, token: bytes) -> Step | Callable[[], Step]:
         if self._why is not None:
             if token != _READ:
                 raise AuthenticationFailed("something after a token that was refused")
-            raise AuthenticationFailed(str(self._why), _REFUSED.decode())
+            raise AuthenticationFailed(self._why, _REFUSED.decode())
         bearer, acts_as = _bearer(token)
 
         def check() -> Step:
             try:
                 step = self.rules.check(bearer)
             except AuthenticationFailed as error:
-                self._why = error
+                self._why = str(error)
                 return Step(_REFUSED)
             if acts_as and acts_as != step.user:
                 raise AuthenticationFailed("the client asks to act as another user than its token's")
@@ -114,8 +116,6 @@ class OAuthServer:
 
 def _bearer(token: bytes) -> tuple[str, str]:
     """The token, and whom the client wants to be: its own user, or nobody said."""
-    if len(token) > LONGEST_MESSAGE:
-        raise AuthenticationFailed(f"an OAUTHBEARER message of {len(token)} bytes")
     try:
         found = _INITIAL.fullmatch(token.decode())
     except UnicodeDecodeError:

@@ -36,8 +36,9 @@ MOST_ITERATIONS = 16384
 """Kafka's bounds for what is stored."""
 _NONCE_BYTES = 24
 _LONGEST_NAME = 1024
-_LONGEST_MESSAGE = 16_384
-"""Strangers may send half a megabyte, which takes 15 ms to look through; clients say some hundred bytes."""
+_LONGEST_NONCE = 1024
+MAX_SCRAM_MESSAGE = 8192
+"""Clients say some hundred bytes. Most of the first message is kept until the second comes, for every connection."""
 
 _FIRST = re.compile(
     r"(?P<header>(?P<binding>n|y|p=[A-Za-z0-9.-]+),(?:a=(?P<authzid>[^,]*))?,)"
@@ -133,6 +134,8 @@ def _keyed(name: str, key: bytes) -> Callable[[bytes], bytes]:
 class ScramServer:
     """One log-in. `respond` takes the client's two messages in turn."""
 
+    max_message = MAX_SCRAM_MESSAGE
+
     def __init__(
         self,
         mechanism: ScramMechanism,
@@ -151,8 +154,6 @@ class ScramServer:
         self._known = False
 
     def respond(self, token: bytes) -> Step:
-        if len(token) > _LONGEST_MESSAGE:
-            raise AuthenticationFailed(f"a SCRAM message of {len(token)} bytes")
         try:
             text = token.decode()
         except UnicodeDecodeError:
@@ -169,6 +170,8 @@ class ScramServer:
             raise AuthenticationFailed("channel binding is not supported")
         if found["mandatory"]:
             raise AuthenticationFailed("an extension that we do not know is mandatory")
+        if len(found["nonce"]) > _LONGEST_NONCE:
+            raise AuthenticationFailed(f"a nonce of {len(found['nonce'])} characters, the limit is {_LONGEST_NONCE}")
         name = _unescape(found["name"])
         if found["authzid"] and _unescape(found["authzid"]) != name:
             raise AuthenticationFailed("the client asks to act as another user than it logs in as")

@@ -232,6 +232,8 @@ class Connection(asyncio.BufferedProtocol):
             if isinstance(answer, list):
                 queued = self._outbox.put(answer)
             elif answer is not None:
+                if self._gate is not None:
+                    self._inbox.hold(len(frame))
                 self._park(answer)
                 return 0
             if self._gate is not None:
@@ -251,6 +253,8 @@ class Connection(asyncio.BufferedProtocol):
                     self._outbox.put(answer)
                     self._proceed()
             elif answer is not None:
+                if self._gate is not None:
+                    self._inbox.hold(len(frame))
                 self._park(answer)
                 return
             if self._gate is not None:
@@ -312,6 +316,8 @@ class Connection(asyncio.BufferedProtocol):
             self._inbox.move_to(self._shared.budget)
             if gate.open_for_ever:
                 self._gate, self._answer = None, self._shared.answer
+        else:
+            self._max_frame = self._largest_frame()
 
     def _largest_frame(self) -> int:
         most = self._shared.limits.request_max_bytes

@@ -168,6 +168,12 @@ class Inbox:
         """The frame with a buffer of its own is now in progress."""
         self._held_in_progress, self._held = self._held, 0
 
+    def hold(self, size: int) -> None:
+        """A request in progress will take a while: its bytes count, also if it came in one read."""
+        if not self._held_in_progress:
+            self._held_in_progress = size
+            self._budget.add(size)
+
     def done(self) -> None:
         """What was in progress is answered."""
         if self._held_in_progress:

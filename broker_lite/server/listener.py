@@ -230,6 +230,9 @@ class _Server:
                 await adopt_after_handshake(client, connection, tls)
             except OSError as error:
                 reason = mistake(error)
+            except Exception:  # whatever a client's bytes brought to light costs the client, never the broker
+                log.exception("connection.failed", peer=peer_name(facts), listener=facts.listener)
+                reason = "the TLS handshake failed"
             finally:
                 self._shaking.pop(connection, None)
         if scope.cancelled_caught:

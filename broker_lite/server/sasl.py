@@ -11,8 +11,10 @@ TALKING again (KIP-368), as the same user by the same mechanism.  When the time 
 
 There is one `Gate` for each connection; it stands between the connection and the APIs and answers for itself until
 somebody is inside.  Frames are small until then, there are at most `MOST_FRAMES` of them, and the sweeper looks at
-`overdue`.  A refused log-in waits before it hears so, which makes guessing slow; the wait counts from its last token,
-so that it does not tell how long the hashes took, and with that whether the user exists.
+`overdue`.  Once a mechanism is chosen a frame is at most as long as its longest message: a longer one ends the
+connection when its size is read, so it never takes memory.  A refused log-in waits before it hears so, which makes
+guessing slow; the wait counts from its last token, so that it does not tell how long the hashes took, and with that
+whether the user exists.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ _AGAIN_AFTER = 1.0
 _WORKERS = 2
 _ERROR_OF_VERSIONS = slice(8, 10)
 """Where the answer to ApiVersions has its error, in every version: after its size and its number."""
+MAX_HEADER = 33_792
+"""Bytes around the message in a SaslAuthenticate: most of it is a client id of 32,767."""
 _FLEXIBLE = 2
 """The first version of SaslAuthenticate with tagged fields."""
 _read_key = struct.Struct(">hhi").unpack_from
@@ -127,7 +131,10 @@ class Gate:
     @property
     def max_frame(self) -> int | None:
         """The largest frame that is read now; None is what the others may send."""
-        return self._rules.max_receive if self._entered is None else None
+        if self._entered is not None:
+            return None
+        most = self._rules.max_receive
+        return most if self._login is None else min(most, self._login.max_message + MAX_HEADER)
 
     @property
     def open_for_ever(self) -> bool:
@@ -224,7 +231,7 @@ class Gate:
             raise Malformed(f"SaslAuthenticate is served in versions 0 to 2, not {version}")
         number, pos = begin_of_body(frame, flexible=version >= _FLEXIBLE)
         asked, _ = decode(SaslAuthenticateRequest, version, frame, pos, max_elements=16)
-        stepped = self._step(facts, bytes(asked.auth_bytes))
+        stepped = self._step(facts, asked.auth_bytes)
         if isinstance(stepped, Step):
             return self._stepped(stepped, version, number)
         return self._stepped_later(stepped, version, number)
@@ -255,46 +262,57 @@ class Gate:
             except AuthenticationFailed:
                 return None
 
-        stepped = self._step(facts, bytes(frame))
+        stepped = self._step(facts, frame)
         return framed(stepped) if isinstance(stepped, Step) else later(stepped)
 
-    def _step(self, facts: ConnectionFacts, token: bytes) -> Step | Awaitable[Step]:
+    def _step(self, facts: ConnectionFacts, token: bytes | memoryview) -> Step | Awaitable[Step]:
         """One token further; with the last one the gate is open.
 
         What takes no time is answered at once: a task for each log-in would cost more than SCRAM itself.
         """
         came = self._rules.clock.monotonic()
         try:
-            if self._login is None:
+            login = self._login
+            if login is None:
                 raise AuthenticationFailed(
                     f"a log-in by another mechanism than {self._mechanism}",
                     f"a client may log in again with {self._mechanism} only, by which it logged in first",
                 )
-            step: Step | Work = self._login.respond(token)
+            if len(token) > login.max_message:
+                raise AuthenticationFailed(f"a message of {len(token)} bytes, the limit is {login.max_message}")
+            step: Step | Work = login.respond(bytes(token))
             if not isinstance(step, Step):
                 return self._worked(facts, step, came)
             if step.user is not None:
                 self._enter(facts, step)
+            return step
         except AuthenticationFailed as error:
-            return self._refused(error, came)
-        return step
+            why, told = str(error), error.told
+        return self._refused(why, told, came)
 
     async def _worked(self, facts: ConnectionFacts, work: Work, came: float) -> Step:
         """Milliseconds of hashing, beside the loop."""
-        try:
-            step = await in_a_thread(work, limiter=self._rules.workers)
-            if step.user is not None:
-                self._enter(facts, step)
-        except AuthenticationFailed as error:
-            return await self._refused(error, came)
-        return step
+        step, why, told = await in_a_thread(_outcome, work, limiter=self._rules.workers)
+        if step is not None:
+            try:
+                if step.user is not None:
+                    self._enter(facts, step)
+                return step
+            except AuthenticationFailed as error:
+                why, told = str(error), error.told
+        return await self._refused(why, told, came)
 
-    async def _refused(self, error: AuthenticationFailed, came: float) -> Step:
-        """Raises it, a while after the token came."""
+    async def _refused(self, why: str, told: str | None, came: float) -> Step:
+        """Raises it, a while after the token came.
+
+        Only the words are kept meanwhile. An exception holds every frame that it came through, and with them the
+        token; raised again from a variable it would hold itself, until the collector came by.
+        """
+        self._login = None
         clock = self._rules.clock
         await clock.wait(anyio.Event(), max(0.0, came + self._rules.failed_delay_ms / 1000 - clock.monotonic()))
-        self.failed = f"{self._mechanism} log-in refused: {error}"
-        raise error
+        self.failed = f"{self._mechanism} log-in refused: {why}"
+        raise AuthenticationFailed(why, told)
 
     def _enter(self, facts: ConnectionFacts, step: Step) -> None:
         assert step.user is not None
@@ -307,8 +325,8 @@ class Gate:
         lifetime = self._lifetime_ms(step)
         facts.principal = who
         self._entered = clock.monotonic()
-        # Clients renew a token that ends when they hear of it; as with Kafka only `connections.max.reauth.ms` insists.
-        self._expires = self._entered + lifetime / 1000 if self._rules.reauth_ms else None
+        # A session ends with its token, too, whether or not `connections.max.reauth.ms` is set.
+        self._expires = self._entered + lifetime / 1000 if lifetime else None
         self._renewable = lifetime > 0
         self._login = None
         self.state = _INSIDE
@@ -327,6 +345,14 @@ class Gate:
     def _told(self) -> str:
         again = "authentication" if self._entered is None else "re-authentication"
         return f"Authentication failed during {again} due to invalid credentials with SASL mechanism {self._mechanism}"
+
+
+def _outcome(work: Work) -> tuple[Step | None, str, str | None]:
+    """Its step, or why there is none and what to tell: a thread keeps the last exception until it is asked again."""
+    try:
+        return work(), "", None
+    except AuthenticationFailed as error:
+        return None, str(error), error.told
 
 
 def _framed(number: int, body: bytes, *, flexible: bool) -> Answer:

@@ -162,7 +162,8 @@ def mistake(error: OSError) -> str:
     if not isinstance(error, ssl.SSLError):
         late = isinstance(error, (TimeoutError, ConnectionAbortedError))
         return "no TLS handshake in time" if late else "the client hung up during the TLS handshake"
-    return _MISTAKES.get(error.reason or "") or f"no TLS handshake: {error.reason or error.strerror}"
+    reason = getattr(error, "reason", None)  # OpenSSL's; ours have none
+    return _MISTAKES.get(reason or "") or f"no TLS handshake: {reason or error.strerror}"
 
 
 def _read(location: str, password: str | None, key_password: str | None = None, *, own: bool) -> bytes:

@@ -118,10 +118,57 @@ def test_a_final_message_that_is_refused(other: dict[str, str], why: str) -> Non
         log_in(server(user=PENCIL), "user", "pencil", **other)
 
 
-def test_no_message_is_longer_than_any_client_makes_it() -> None:
-    with pytest.raises(AuthenticationFailed, match="of 16385 bytes"):
-        server(user=PENCIL).respond(b"n,,n=user,r=".ljust(16_385, b"r"))
-    assert server(user=PENCIL).respond(b"n,,n=user,r=".ljust(16_384, b"r")).token
+def test_no_nonce_is_longer_than_any_client_makes_it() -> None:
+    with pytest.raises(AuthenticationFailed, match="nonce of 1025 characters"):
+        server(user=PENCIL).respond(b"n,,n=user,r=" + b"r" * 1025)
+    assert server(user=PENCIL).respond(b"n,,n=user,r=" + b"r" * 1024).token
+
+
+@pytest.mark.parametrize("field", ["n", "a"])
+def test_no_name_is_longer_than_any_user_has_it(field: str) -> None:
+    long = "é" * 1025
+    said = f"n,,n={long},r=abc" if field == "n" else f"n,a={long},n=user,r=abc"
+    with pytest.raises(AuthenticationFailed, match="name cannot be read"):
+        server(user=PENCIL).respond(said.encode())
+
+
+def test_a_recorded_log_in_cannot_be_played_again() -> None:
+    """The other side of every exchange makes a number of its own."""
+    users = {"user": PENCIL}
+    one = ScramServer(SHA_256, users.get, b"pepper")
+    bare = "n=user,r=fyko"
+    said = one.respond(f"n,,{bare}".encode()).token.decode()
+    proof = final(bare, said, "pencil").encode()
+    assert one.respond(proof).user == "user"
+    again = ScramServer(SHA_256, users.get, b"pepper")
+    again.respond(f"n,,{bare}".encode())
+    with pytest.raises(AuthenticationFailed, match="our nonce"):
+        again.respond(proof)
+
+
+@pytest.mark.parametrize("proof", [b"", b"c=biws,r=fyko,p=AAAA"])
+def test_a_proof_that_comes_first_is_no_log_in(proof: bytes) -> None:
+    with pytest.raises(AuthenticationFailed, match="cannot be read"):
+        server(user=PENCIL).respond(proof)
+
+
+def test_who_may_act_as_himself_says_so_in_both_messages() -> None:
+    talk = server(user=PENCIL)
+    said = talk.respond(b"n,a=user,n=user,r=fyko").token.decode()
+    with pytest.raises(AuthenticationFailed, match="header"):
+        talk.respond(final("n=user,r=fyko", said, "pencil").encode())
+    talk = server(user=PENCIL)
+    said = talk.respond(b"n,a=user,n=user,r=fyko").token.decode()
+    header = b64encode(b"n,a=user,").decode()
+    assert talk.respond(final("n=user,r=fyko", said, "pencil", c=header).encode()).user == "user"
+
+
+def test_a_name_is_compared_as_it_is() -> None:
+    """Neither case nor form: names that look alike are other users."""
+    users = {"user": PENCIL}
+    for other in ("User", "user ", "u\u0455er", "user\u200b", "\uff55ser"):
+        with pytest.raises(AuthenticationFailed, match="wrong user name or password"):
+            log_in(ScramServer(SHA_256, users.get, b"pepper"), other, "pencil")
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:

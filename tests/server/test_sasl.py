@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import struct
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
 import pytest
+import structlog
 
 from broker_lite.apis import registry
 from broker_lite.clock import Clock, ManualClock, SystemClock
@@ -15,7 +17,9 @@ from broker_lite.errors import ErrorCode
 from broker_lite.security.logins import Mechanisms
 from broker_lite.security.oauth import TokenRules
 from broker_lite.security.sasl import AuthenticationFailed, Step
-from broker_lite.server.limits import Limits
+from broker_lite.security.scram import ScramMechanism, new_credential
+from broker_lite.server.inbox import Inbox
+from broker_lite.server.limits import Budget, Limits
 from broker_lite.server.listener import ListenerAddress
 from broker_lite.server.sasl import MOST_FRAMES, Gate, SaslRules
 from broker_lite.wire.codec import decode, encode_bytes
@@ -150,6 +154,8 @@ async def test_how_long_the_hashes_took_is_not_heard() -> None:
     clock = Watched()
 
     class Slow:
+        max_message = 100
+
         def respond(self, token: bytes) -> Callable[[], Step]:
             def work() -> Step:
                 clock.advance(float(token))
@@ -356,7 +362,7 @@ def test_nobody_becomes_somebody_else_by_renewing_a_log_in(run: Run) -> None:
 
 
 def test_a_token_tells_how_long_it_is_good_for_and_may_be_renewed(run: Run) -> None:
-    """Without `connections.max.reauth.ms` nobody insists, as with Kafka; renewals come a second apart at least."""
+    """Also without `connections.max.reauth.ms`; renewals come a second apart at least."""
     clock = ManualClock(0)
     server = serving(run, clock)
     client = server.client()
@@ -372,8 +378,115 @@ def test_a_token_tells_how_long_it_is_good_for_and_may_be_renewed(run: Run) -> N
     too_soon = frame(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
     client.ask(too_soon)
     assert client.hear() == too_soon, "it goes to the APIs, which refuse it"
-    later(server, clock, 200)
+    later(server, clock, 80)
     assert is_inside(client)
+
+
+@pytest.mark.parametrize("reauth_ms", [0, 3_600_000])
+def test_a_session_ends_with_its_token(run: Run, reauth_ms: int) -> None:
+    """A token that is good for a minute opened the broker for ever unless `connections.max.reauth.ms` was set."""
+    clock = ManualClock(0)
+    server = serving(run, clock, reauth_ms=reauth_ms)
+    client = server.client()
+    shake(client, "OAUTHBEARER")
+    token = b"n,,\x01auth=Bearer " + unsigned(sub="alice", exp=60) + b"\x01\x01"
+    assert show(client, token).session_lifetime_ms == 60_000
+    later(server, clock, 59)
+    assert is_inside(client)
+    later(server, clock, 2)
+    client.ask(b"\x00\x03\x00\x00\x00\x00\x00\x00")
+    assert client.is_hung_up_on()
+
+
+def test_a_user_who_is_deleted_stays_until_the_next_log_in(run: Run) -> None:
+    """As with Kafka: what is open stays open, and a renewal is refused like a wrong password."""
+    clock = ManualClock(0)
+    kept = {"bob": new_credential(ScramMechanism.SHA_256, "secret")}
+    sasl = rules(clock, reauth_ms=60_000)
+    sasl.mechanisms = Mechanisms(
+        ("SCRAM-SHA-256",), {}, lambda mechanism, name: kept.get(name) if mechanism.value == 1 else None
+    )
+    server = run(clock=clock, listeners=[ListenerAddress("SASL_PLAINTEXT", "127.0.0.1", 0, sasl=sasl)])
+    client = server.client()
+
+    def log_in() -> SaslAuthenticateResponse:
+        shake(client, "SCRAM-SHA-256")
+        said = bytes(show(client, b"n,,n=bob,r=fyko").auth_bytes).decode()
+        return show(client, final("n=bob,r=fyko", said, "secret").encode())
+
+    assert log_in().error_code == 0
+    del kept["bob"]
+    assert is_inside(client)
+    later(server, clock, 30)
+    refused = log_in()
+    assert refused.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert "re-authentication" in (refused.error_message or "")
+    assert client.is_hung_up_on()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"])
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_message_beyond_its_mechanism_is_cut_off_when_its_size_is_read(
+    run: Run, mechanism: str, version: int
+) -> None:
+    client = listening(run)
+    shake(client, mechanism, version)
+    client.send(struct.pack(">i", 131_073))
+    assert client.is_hung_up_on()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"])
+def test_a_message_that_is_a_little_too_long_is_told(run: Run, mechanism: str) -> None:
+    sasl = rules()
+    most = sasl.mechanisms.begin(mechanism).max_message
+    client = run(listeners=[ListenerAddress("SASL_PLAINTEXT", "127.0.0.1", 0, sasl=sasl)]).client()
+    shake(client, mechanism)
+    with structlog.testing.capture_logs() as lines:
+        assert show(client, b"x" * (most + 1)).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert client.is_hung_up_on()
+    assert [f"of {most + 1} bytes, the limit is {most}" in line["reason"] for line in lines] == [True]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "token"),
+    [
+        ("SCRAM-SHA-256", b"n,,n=\xff,r=a"),
+        ("SCRAM-SHA-256", b"n,,n=,r=a"),
+        ("PLAIN", b"\0alice\0wrong"),
+        ("PLAIN", b"\xff"),
+        ("OAUTHBEARER", b"n,,\x01auth=Bearer a.b.c\x01\x01"),
+        ("OAUTHBEARER", b"\xff"),
+    ],
+)
+async def test_a_log_in_that_is_refused_leaves_nothing_to_collect(mechanism: str, token: bytes) -> None:
+    """An exception that is raised again from a variable holds itself, and with its frames the token: 500 KB each, until
+    the collector comes by, which counts objects and not bytes."""
+    gate = Gate(rules(), registry.answer)  # type: ignore[arg-type]
+    facts = registry.ConnectionFacts(1, "A", ("127.0.0.1", 1), ("127.0.0.1", 2))
+    gate(facts, memoryview(frame(SaslHandshakeRequest(mechanism=mechanism), 1)))
+    gc.collect()
+    gc.disable()
+    try:
+        for said in (token, b"\x01") if mechanism == "OAUTHBEARER" and token != b"\xff" else (token,):
+            told = gate(facts, memoryview(frame(SaslAuthenticateRequest(auth_bytes=said), 1)))
+            assert isinstance(told, Awaitable)
+            await told
+        assert gate.failed
+        del told
+        assert [one for one in gc.get_objects() if isinstance(one, AuthenticationFailed)] == []
+    finally:
+        gc.enable()
+
+
+def test_bytes_of_a_log_in_that_waits_count_also_if_they_came_at_once() -> None:
+    budget = Budget(100_000)
+    inbox = Inbox(memoryview(bytearray(1000)), budget, lambda: None)
+    inbox.hold(80_000)
+    assert budget.used == 80_000
+    inbox.hold(1)
+    assert budget.used == 80_000, "it is one request"
+    inbox.done()
+    assert budget.used == 0
 
 
 def test_strangers_use_up_no_memory_of_those_who_are_inside(run: Run) -> None:

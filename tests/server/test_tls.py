@@ -160,6 +160,32 @@ def test_a_client_without_tls_is_refused_and_named(run: Run, folder: Path, said:
     assert [line for line in lines if line["event"] == "connection.refused" and why in line["reason"]], lines
 
 
+def test_a_hello_in_many_pieces_is_heard_and_an_endless_one_is_not(run: Run, folder: Path) -> None:
+    server = listening(run, tls(folder))
+    client, sent = server.client(), b""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    shaking = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        shaking.do_handshake()
+    sent = outgoing.read()
+    for at in range(12):
+        client.send(sent[at : at + 1])
+        server.turn()
+    client.send(sent[12:])
+    incoming.write(client.socket.recv(65_536))
+    with contextlib.suppress(ssl.SSLWantReadError):
+        shaking.do_handshake()
+    assert shaking.version() == "TLSv1.3", "it was answered"
+    with structlog.testing.capture_logs() as lines:
+        endless = server.client()
+        endless.send(b"\x16\x03\x01\x40\x00\x01" + (16_385).to_bytes(3, "big"))
+        assert endless.is_hung_up_on()
+        server.turn()
+    assert ["a ClientHello of 16385 bytes" in line["reason"] for line in lines] == [True]
+    assert told(shaken(server, folder)) == b"User:ANONYMOUS hello"
+
+
 def test_a_client_that_stalls_its_handshake_holds_up_nobody_and_is_cut_off(run: Run, folder: Path) -> None:
     keys = {"ssl.keystore.location": str(folder / "server.pem"), "broker.lite.tls.handshake.timeout.ms": "300"}
     server = listening(run, Tls(Settings({Source.FLAG: keys}), "SSL"))
