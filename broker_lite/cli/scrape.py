@@ -2,6 +2,8 @@
 
 Topics and groups are named by clients.  At most `MOST_NAMES` of each become labels, in the order of their names; what
 is beyond counts as one that is called `(other)`.
+
+Anybody who reaches the page may read it, but not through somebody else's browser: see `host_header.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import contextlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import anyio
@@ -23,6 +25,8 @@ from prometheus_client.registry import Collector
 
 from broker_lite.broker.metrics import BOUNDS, Metrics
 from broker_lite.broker.surviving import REST, surviving
+from broker_lite.cli.host_header import host_of
+from broker_lite.config.broker import METRICS_HOSTS
 from broker_lite.errors import CoordinatorLoadInProgress
 
 if TYPE_CHECKING:
@@ -161,7 +165,10 @@ def pages_of(broker: Broker, metrics: Metrics) -> Pages:
     }
 
 
-async def welcome(listener: SocketListener, pages: Pages) -> None:
+HostCheck = Callable[[str], bool]
+
+
+async def welcome(listener: SocketListener, pages: Pages, is_answered: HostCheck) -> None:
     """Answer whoever comes. That no more files can be opened, or that a page cannot be made, costs a visit and not the
     broker."""
     room = anyio.Semaphore(_AT_ONCE)
@@ -169,7 +176,7 @@ async def welcome(listener: SocketListener, pages: Pages) -> None:
     async def visit(stream: SocketStream) -> None:
         try:
             with surviving("metrics"):
-                await answer(stream, pages)
+                await answer(stream, pages, is_answered)
         finally:
             room.release()
 
@@ -185,7 +192,7 @@ async def welcome(listener: SocketListener, pages: Pages) -> None:
                 visitors.start_soon(visit, stream)
 
 
-async def answer(stream: SocketStream, pages: Pages) -> None:
+async def answer(stream: SocketStream, pages: Pages, is_answered: HostCheck) -> None:
     """One request, one answer, good-bye."""
     async with stream:
         received = b""
@@ -193,19 +200,31 @@ async def answer(stream: SocketStream, pages: Pages) -> None:
             with anyio.fail_after(_PATIENCE):
                 while b"\r\n\r\n" not in received and len(received) < _REQUEST_MOST:
                     received += await stream.receive()
-                await stream.send(_response(received.partition(b"\r\n")[0].split(b" "), pages))
+                await stream.send(_response(received, pages, is_answered))
         except (TimeoutError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
 
 
-def _response(words: Iterable[bytes], pages: Pages) -> bytes:
-    method, path, *_ = (*words, b"", b"")
+def _response(request: bytes, pages: Pages, is_answered: HostCheck) -> bytes:
+    method, path, *_ = (*request.partition(b"\r\n")[0].split(b" "), b"", b"")
     found = pages.get(path.partition(b"?")[0])
-    if method not in (b"GET", b"HEAD"):
-        status, kind, body = "405 Method Not Allowed", "text/plain", b"only GET\n"
+    host = host_of(request)
+    kind = "text/plain"
+    if b"\r\n\r\n" not in request:
+        status, body = "431 Request Header Fields Too Large", f"at most {_REQUEST_MOST} bytes\n".encode()
+    elif host is None:
+        status, body = "400 Bad Request", b"more than one Host\n"
+    elif not is_answered(host):
+        told = f"{host[:255]!a} is no name of this page; if it is, add it to {METRICS_HOSTS.name}\n"
+        status, body = "403 Forbidden", told.encode()
+    elif method not in (b"GET", b"HEAD"):
+        status, body = "405 Method Not Allowed", b"only GET\n"
     elif found is None:
-        status, kind, body = "404 Not Found", "text/plain", b"there are /metrics and /telemetry\n"
+        status, body = "404 Not Found", b"there are /metrics and /telemetry\n"
     else:
         status, kind, body = "200 OK", found[0], found[1]()
-    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+        "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
+    )
     return head.encode() + (b"" if method == b"HEAD" else body)

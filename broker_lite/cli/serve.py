@@ -213,10 +213,13 @@ async def _serve(options: StartOptions) -> bool:
 
 async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:
     """Count, and let others read what was counted."""
+    from socket import gethostname
+
     import anyio
     from anyio.abc import SocketAttribute, SocketListener
 
     from broker_lite.broker.metrics import Metrics
+    from broker_lite.cli.host_header import host_check
     from broker_lite.config.listeners import parse_listener
 
     try:
@@ -231,9 +234,12 @@ async def _publish(broker: Broker, where: str, tasks: TaskGroup) -> None:
     broker.metrics = Metrics()
     tasks.start_soon(watch_loop, broker.metrics)
     pages = pages_of(broker, broker.metrics)
+    options = broker.options
+    reached_by = [one.host for one in (*options.listeners, *options.advertised.values())]
+    is_answered = host_check([gethostname(), asked.host, *reached_by], options.settings.get(keys.METRICS_HOSTS))
     for one in listener.listeners:
         assert isinstance(one, SocketListener)
-        tasks.start_soon(welcome, one, pages)
+        tasks.start_soon(welcome, one, pages, is_answered)
     port = listener.extra(SocketAttribute.local_port)
     log.info("metrics.ready", url=f"http://{format_address(asked.host, port)}/metrics")
 

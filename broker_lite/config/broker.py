@@ -49,6 +49,11 @@ LOG_LEVEL = Key(
 METRICS = Key(
     "broker.lite.metrics", Kind.STRING, "", "HOST:PORT of a page that Prometheus reads; empty is none. Port 0 is any.",
 )  # fmt: skip
+METRICS_HOSTS: Key[tuple[str, ...]] = Key(
+    "broker.lite.metrics.hosts", Kind.LIST, (),
+    "Further names by which that page is asked for: `kafka.example.com`, `*.example.com`, or `*` for any. Addresses, "
+    "names without a dot, names in private domains and the names of the listeners need not be named.",
+)  # fmt: skip
 TELEMETRY_ENABLE = Key(
     "telemetry.enable", Kind.BOOLEAN, False,
     "Take the metrics that clients push (KIP-714). Clients begin to push as soon as they see that they could.",

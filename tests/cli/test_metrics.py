@@ -17,6 +17,7 @@ import pytest
 from anyio.abc import SocketAttribute, SocketListener
 
 from broker_lite.cli import scrape
+from broker_lite.cli.host_header import host_check
 from broker_lite.client.client import Client
 from broker_lite.client.groups import commit
 from broker_lite.errors import StorageFailed
@@ -99,7 +100,7 @@ async def test_a_page_that_cannot_be_made_costs_one_visit() -> None:
     (one,) = listener.listeners
     assert isinstance(one, SocketListener)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(scrape.welcome, one, pages)
+        tasks.start_soon(scrape.welcome, one, pages, host_check([], []))
         for path, says in ((b"/broken", b""), (b"/", b"good")):
             async with await anyio.connect_tcp("127.0.0.1", one.extra(SocketAttribute.local_port)) as visitor:
                 await visitor.send(b"GET " + path + b" HTTP/1.1\r\n\r\n")
@@ -108,6 +109,69 @@ async def test_a_page_that_cannot_be_made_costs_one_visit() -> None:
                 assert bool(received) is bool(says)
         tasks.cancel_scope.cancel()
     await listener.aclose()
+
+
+def visit(url: str, *lines: str, version: str = "1.1", end: str = "\r\n\r\n") -> tuple[int, str]:
+    """A request as it stands, over a socket: the status and the body."""
+    where = urllib.parse.urlsplit(url)
+    with socket.create_connection((str(where.hostname), where.port), 20) as visitor:
+        visitor.sendall(("\r\n".join([f"GET /metrics HTTP/{version}", *lines]) + end).encode())
+        head, _, body = b"".join(iter(lambda: visitor.recv(65_536), b"")).partition(b"\r\n\r\n")
+    return int(head.split(b" ")[1]), body.decode()
+
+
+def test_the_page_answers_to_names_that_no_attacker_can_own(watched: BrokerProcess) -> None:
+    """DNS rebinding: the page of evil.example lets its own name stand for 127.0.0.1 and asks for what lies there."""
+    url = url_of(watched)
+    port = urllib.parse.urlsplit(url).port
+    for host in ("127.0.0.1", "localhost", "kafka", "broker-lite", "kafka.default.svc.cluster.local", "[::1]"):
+        for header in (host, f"{host}:{port}"):
+            assert visit(url, f"Host: {header}")[0] == 200, header
+    for host in ("evil.example", "evil.example.", "127.0.0.1.evil.example", "localhost.evil.example", "kafka.com"):
+        for header in (host, f"{host}:{port}", host.upper()):
+            status, body = visit(url, f"Host: {header}")
+            assert (status, "broker.lite.metrics.hosts" in body, "broker_lite_topics" in body) == (403, True, False)
+    assert visit(url, "host:evil.example", "X: y")[0] == 403, "headers know no case, and no space"
+    assert visit(url, "Host: 127.0.0.1", "Host: evil.example")[0] == 400
+    assert visit(url, "X: " + "x" * 9000, end="")[0] == 431, "nothing is answered before all is heard"
+    assert visit(url)[0] == visit(url, version="1.0")[0] == 200, "a browser names its host"
+
+
+def test_the_page_answers_to_further_names_of_a_setting(broker_process: BrokerFactory) -> None:
+    named = "broker.lite.metrics.hosts=kafka.example.com,*.monitoring"
+    url = url_of(broker_process("--metrics", "127.0.0.1:0", "--set", named))
+    for host in ("kafka.example.com", "Kafka.Example.com:9404", "kafka.monitoring"):
+        assert visit(url, f"Host: {host}")[0] == 200, host
+    for host in ("evil.example", "example.com", "evilkafka.example.com", "a.kafka.example.com", "kafka.monitoring.com"):
+        assert visit(url, f"Host: {host}")[0] == 403, host
+
+
+@pytest.mark.parametrize(
+    ("host", "answered"),
+    [
+        ("10.0.0.7:9404", True),
+        ("127.1", True),
+        ("[fd00::1]:9404", True),
+        ("kafka-0", True),
+        ("host.docker.internal", True),
+        ("kafka.default.svc", True),
+        ("laptop.local", True),
+        ("me.corp.example.com:9092", True),
+        ("corp.example.com", False),
+        ("x.me.corp.example.com", False),
+        ("local.evil.example", False),
+        ("evil.notlocal", False),
+        ("10.0.0.7.evil.example", False),
+        ("evil.example.\u0661", False),
+        ("", True),
+    ],
+)
+def test_whose_host_is_answered(host: str, answered: bool) -> None:
+    assert host_check(["me.corp.example.com"], [])(host) is answered
+
+
+def test_any_host_is_answered_where_that_is_wanted() -> None:
+    assert host_check([], ["*"])("evil.example")
 
 
 def test_nothing_listens_unless_it_is_wanted(broker: BrokerProcess) -> None:
