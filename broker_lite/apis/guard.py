@@ -20,8 +20,8 @@ from broker_lite.shapes import dataclass
 if TYPE_CHECKING:
     from broker_lite.apis.registry import Context
 
-Ask = Callable[[object], object]
-"""The handler: a response, or something to wait for that gives it."""
+Ask = Callable[..., object]
+"""The handler, given the request: a response, or something to wait for that gives it."""
 Row = Callable[["Guard", object, Ask], object]
 
 CODES = {
@@ -56,7 +56,9 @@ class Guard:
             raise refusal(CODES[resource], TEXTS[resource])
 
     def operations(self, resource: Resource, name: str = CLUSTER_NAME) -> int:
-        """What the client may do, as a bit field."""
+        """What the client may do, as a bit field. As in Kafka, of the cluster only who may describe it is told."""
+        if resource is Resource.CLUSTER and not self.may(Operation.DESCRIBE, resource):
+            return 0
         return bits(*(one for one in OPERATIONS[resource] if self.may(one, resource, name)))
 
     def topic_of(self, asked: object) -> str | None:

@@ -20,7 +20,7 @@ Not done
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
 
 from broker_lite.apis.registry import Context, serves
 from broker_lite.broker.fetch_sessions import Plan, Want, WantKey
@@ -41,7 +41,12 @@ from broker_lite.wire.messages.k01_fetch import (
 )
 
 _READ_COMMITTED = 1
-_NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_NONE_DENIED: Sequence[Fetched] = ()
+_NOT_THERE = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 _FIRST_BY_ID = 13
 _FIRST_WITH_STORAGE_ERROR = 6
 _FIRST_WITH_BATCHES = 4
@@ -49,7 +54,11 @@ _FIRST_WITH_ZSTD = 10
 
 
 @serves(FetchRequest, versions="0-18")
-def fetch(ctx: Context, req: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
+def fetch(
+    ctx: Context, req: FetchRequest, may_read: Callable[[str], bool] | None = None
+) -> FetchResponse | Awaitable[FetchResponse]:
+    """With ACLs `may_read` is asked about every topic, those that the session remembers included: what is not allowed
+    is neither read nor waited for, or the time of the answer would tell when somebody writes there."""
     broker = ctx.broker
     by_id = ctx.version >= _FIRST_BY_ID
     plan = broker.fetch_sessions.plan(
@@ -67,22 +76,44 @@ def fetch(ctx: Context, req: FetchRequest) -> FetchResponse | Awaitable[FetchRes
         max_wait_ms=req.max_wait_ms,
         committed=req.isolation_level == _READ_COMMITTED,
     )
+    wants, denied = plan.wants, _NONE_DENIED
+    if may_read is not None:
+        denied = [_denied(want) for want in wants if not _is_readable(ctx, want, may_read)]
+        if denied:
+            refused = {id(one.want) for one in denied}
+            wants = [want for want in wants if id(want) not in refused]
     if ctx.version < _FIRST_WITH_BATCHES:
-        return _wait(ctx, plan, OldFetch(broker, plan.wants, appetite, version=ctx.version).run())
-    results = Fetch(broker, plan.wants, appetite).run()
+        return _wait(ctx, plan, OldFetch(broker, wants, appetite, version=ctx.version).run(), denied)
+    results = Fetch(broker, wants, appetite).run()
     if isinstance(results, list):
         if any(fetched.old for fetched in results):
-            return _wait(ctx, plan, as_batches(ctx.broker, results))
-        return _response(ctx, plan, results)
-    return _wait_for_batches(ctx, plan, results)
+            return _wait(ctx, plan, as_batches(ctx.broker, results), denied)
+        return _response(ctx, plan, [*results, *denied] if denied else results)
+    return _wait_for_batches(ctx, plan, results, denied)
 
 
-async def _wait(ctx: Context, plan: Plan, results: Awaitable[list[Fetched]]) -> FetchResponse:
-    return _response(ctx, plan, await results)
+async def _wait(
+    ctx: Context, plan: Plan, results: Awaitable[list[Fetched]], denied: Sequence[Fetched]
+) -> FetchResponse:
+    return _response(ctx, plan, [*await results, *denied])
 
 
-async def _wait_for_batches(ctx: Context, plan: Plan, results: Awaitable[list[Fetched]]) -> FetchResponse:
-    return _response(ctx, plan, await as_batches(ctx.broker, await results))
+async def _wait_for_batches(
+    ctx: Context, plan: Plan, results: Awaitable[list[Fetched]], denied: Sequence[Fetched]
+) -> FetchResponse:
+    return _response(ctx, plan, [*await as_batches(ctx.broker, await results), *denied])
+
+
+def _is_readable(ctx: Context, want: Want, may_read: Callable[[str], bool]) -> bool:
+    """An id that nobody has is told so."""
+    if want.topic:
+        return may_read(want.topic)
+    known = ctx.broker.topics.by_id(want.topic_id)
+    return known is None or may_read(known.name)
+
+
+def _denied(want: Want) -> Fetched:
+    return Fetched(want, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def _wants(req: FetchRequest) -> list[Want]:

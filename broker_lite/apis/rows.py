@@ -121,7 +121,7 @@ ROWS: dict[int, Row] = {
     20: rows_of_topics.delete_topics,
     21: each_topic("topics", "topics", DELETE),
     22: rows_of_topics.init_producer_id,
-    23: each_topic("topics", "topics", DESCRIBE),
+    23: rows_of_topics.offsets_for_leader_epochs,
     24: rows_of_topics.add_partitions_to_txn,
     25: whole((WRITE, TXN, "transactional_id"), (READ, GROUP, "group_id")),
     26: whole((WRITE, TXN, "transactional_id")),

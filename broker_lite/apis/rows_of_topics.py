@@ -7,6 +7,7 @@ nobody learns which.  It is never made by asking for it either; for that CREATE 
 from __future__ import annotations
 
 import copy
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from broker_lite.apis.asked_topics import meant
@@ -38,6 +39,7 @@ from broker_lite.wire.messages.k65_describe_transactions import (
 from broker_lite.wire.messages.k75_describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
+    TopicRequest,
 )
 
 if TYPE_CHECKING:
@@ -145,13 +147,11 @@ def describe_transactions(guard: Guard, request: object, ask: Ask) -> object:
 
 
 def fetch(guard: Guard, request: object, ask: Ask) -> object:
-    """The response is looked through, not the request: a session remembers topics that the request does not name."""
+    """The handler asks, because a session remembers topics that the request does not name. The response is looked
+    through once more: while a fetch waited, a right may have been withdrawn."""
     assert isinstance(request, FetchRequest)
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
         guard.require(Operation.CLUSTER_ACTION, CLUSTER)
-    if not all(_may_read(guard, topic) for topic in request.topics):
-        request = copy.copy(request)
-        request.max_wait_ms = 0
 
     def finish(response: object) -> object:
         assert isinstance(response, FetchResponse)
@@ -169,7 +169,8 @@ def fetch(guard: Guard, request: object, ask: Ask) -> object:
                 ]
         return response
 
-    return then(ask(request), finish)
+    response = ask(request, may_read=lambda name: guard.may(READ, TOPIC, name))
+    return then(response, finish) if isinstance(response, Awaitable) else response
 
 
 def _may_read(guard: Guard, topic: object) -> bool:
@@ -251,7 +252,8 @@ def offset_fetch(guard: Guard, request: object, ask: Ask) -> object:
                     topics.append(topic)
                 elif group_id not in asked_for_all:
                     for partition in topic.partitions:
-                        partition.committed_offset, partition.metadata, partition.error_code = -1, "", _DENIED
+                        partition.committed_offset = partition.committed_leader_epoch = -1
+                        partition.metadata, partition.error_code = "", _DENIED
                     topics.append(topic)
             setattr(group, "topics", topics)  # noqa: B010
         return response
@@ -292,10 +294,19 @@ def create_topics(guard: Guard, request: object, ask: Ask) -> object:
 
 def delete_topics(guard: Guard, request: object, ask: Ask) -> object:
     assert isinstance(request, DeleteTopicsRequest)
+    if guard.may(DELETE, CLUSTER):
+        return ask(request)
     if guard.ctx.version < 6:
         denied: list[object] = [name for name in request.topic_names if not guard.may(DELETE, TOPIC, name)]
         return answer_for(guard, request, "topic_names", {TOPIC: denied}, "responses", ask)
     return each_topic("topics", "responses", DELETE)(guard, request, ask)
+
+
+def offsets_for_leader_epochs(guard: Guard, request: object, ask: Ask) -> object:
+    """Followers ask too; they need no topic."""
+    if guard.may(Operation.CLUSTER_ACTION, CLUSTER):
+        return ask(request)
+    return each_topic("topics", "topics", DESCRIBE)(guard, request, ask)
 
 
 def init_producer_id(guard: Guard, request: object, ask: Ask) -> object:
@@ -353,18 +364,26 @@ def subscribe(guard: Guard, request: object, ask: Ask) -> object:
 
 
 def describe_topic_partitions(guard: Guard, request: object, ask: Ask) -> object:
+    """Who asks for all topics asks for those that one may see: pages are made of them, and the cursor names one."""
     assert isinstance(request, DescribeTopicPartitionsRequest)
-    everything = not request.topics
-    if not everything:
+    if request.topics:
         denied: list[object] = [topic for topic in request.topics if not guard.may(DESCRIBE, TOPIC, topic.name)]
         answered = answer_for(guard, request, "topics", {TOPIC: denied}, "topics", ask)
     else:
+        first = "" if request.cursor is None else request.cursor.topic_name
+        seen = [
+            one.name for one in guard.ctx.broker.topics if one.name >= first and guard.may(DESCRIBE, TOPIC, one.name)
+        ]
+        if not seen:
+            return DescribeTopicPartitionsResponse(topics=[])
+        request = copy.copy(request)
+        request.topics = [TopicRequest(name=name) for name in seen]
+        if first not in seen:
+            request.cursor = None
         answered = ask(request)
 
     def finish(response: object) -> object:
         assert isinstance(response, DescribeTopicPartitionsResponse)
-        if everything:
-            response.topics = [one for one in response.topics if one.name and guard.may(DESCRIBE, TOPIC, one.name)]
         for topic in response.topics:
             if topic.topic_authorized_operations != NOT_ASKED and topic.name:
                 topic.topic_authorized_operations = guard.operations(TOPIC, topic.name)

@@ -28,6 +28,8 @@ ANY_HOST = "*"
 EVERY_USER = "User:*"
 _REMEMBERED = 10_000
 _REMEMBERED_BY_ONE = 1000
+_LONGEST_REMEMBERED = 512
+"""Characters of a name: clients may ask for names of 32 KB, and each is another one."""
 
 
 class Operation(IntEnum):
@@ -97,7 +99,9 @@ class Binding:
         return self.name in (name, ANY_NAME)
 
     def is_about(self, principal: str, host: str) -> bool:
-        return self.principal in (principal, EVERY_USER) and self.host in (host, ANY_HOST)
+        return self.principal in (principal, EVERY_USER) and (
+            self.host in (host, ANY_HOST) or (":" in host and _same_address(self.host, host))
+        )
 
     def speaks_of(self, operation: Operation) -> bool:
         if self.operation in (operation, Operation.ALL):
@@ -171,7 +175,9 @@ class AccessRules:
         if answer is None:
             if len(self._answers) >= _REMEMBERED:
                 self._answers.clear()
-            answer = self._answers[question] = self._decide(principal, host, operation, resource, name)
+            answer = self._decide(principal, host, operation, resource, name)
+            if len(name) <= _LONGEST_REMEMBERED:
+                self._answers[question] = answer
         return answer
 
     def _decide(self, principal: str, host: str, operation: Operation, resource: Resource, name: str) -> bool:
@@ -220,9 +226,21 @@ class Allowed:
     names: set[str | bytes] = field(default_factory=set)
 
     def remember(self, name: str | bytes) -> None:
+        if len(name) > _LONGEST_REMEMBERED:
+            return
         if len(self.names) >= _REMEMBERED_BY_ONE:
             self.names.clear()
         self.names.add(name)
+
+
+def _same_address(one: str, other: str) -> bool:
+    """IPv6 has many spellings: Kafka's bindings say 0:0:0:0:0:0:0:1 where a socket says ::1."""
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(one) == ip_address(other)
+    except ValueError:
+        return False
 
 
 def read_super_users(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from broker_lite.security.acls import (
     AccessRules,
+    Allowed,
     Binding,
     Filter,
     Operation,
@@ -92,6 +93,43 @@ def test_who_may_do_something_may_look(operation: Operation) -> None:
 def test_who_may_change_configurations_may_see_them() -> None:
     assert may(rules(binding(operation=Operation.ALTER_CONFIGS)), Operation.DESCRIBE_CONFIGS)
     assert not may(rules(binding(operation=DESCRIBE)), READ)
+
+
+@pytest.mark.parametrize("host", ["::1", "0:0:0:0:0:0:0:1", "0000:0000:0000:0000:0000:0000:0000:0001", "0:0::1"])
+def test_an_address_is_the_same_however_it_is_spelled(host: str) -> None:
+    """Kafka's bindings have IPv6 addresses in full; as text a denial would never have counted."""
+    made = rules(binding(), binding(host=host, permission=DENY))
+    assert not made.allows("User:alice", "::1", READ, Resource.TOPIC, "orders")
+    assert made.allows("User:alice", "::2", READ, Resource.TOPIC, "orders")
+    assert made.allows("User:alice", "10.0.0.1", READ, Resource.TOPIC, "orders")
+
+
+def test_a_host_that_is_no_address_is_nobodys() -> None:
+    made = rules(binding(host="localhost"), binding(host="::1%lo"), binding(host="127.0.0.1"))
+    assert not made.allows("User:alice", "::1", READ, Resource.TOPIC, "orders")
+
+
+def test_names_that_look_alike_are_others() -> None:
+    made = rules(binding("caf\u00e9"), binding("o", prefixed=True, permission=DENY))
+    assert may(made, name="caf\u00e9")
+    for other in ("cafe\u0301", "CAF\u00c9", "cafe", "caf\u00e9 ", "caf\u00e9\u200b"):
+        assert not may(made, name=other)
+    made = rules(binding("*"), binding("*", prefixed=True, permission=DENY))
+    assert may(made, name="orders"), "a prefix of one star is a star, not everything"
+    assert not may(made, name="*orders")
+    for who in ("user:alice", "User:Alice", "User:alice ", "Group:alice", "alice"):
+        assert not may(rules(binding()), who=who)
+
+
+def test_long_names_are_not_remembered() -> None:
+    made = rules(binding("*"))
+    for number in range(10):
+        assert may(made, name=f"{number}" + "x" * 600)
+    assert made._answers == {}
+    kept = Allowed("User:alice", 0)
+    kept.remember("x" * 600)
+    kept.remember("orders")
+    assert kept.names == {"orders"}
 
 
 def test_super_users_are_not_asked_about() -> None:

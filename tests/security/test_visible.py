@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from broker_lite.config.start import Durability, TopicAtStart
 from broker_lite.errors import ErrorCode
 from broker_lite.security.acls import Binding, Filter, Operation, Pattern, Permission, Resource
+from broker_lite.wire.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from broker_lite.wire.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -150,6 +152,15 @@ async def test_authorized_operations_are_those_that_are(talk: Talk) -> None:
     assert cluster.cluster_authorized_operations == 1 << Operation.DESCRIBE
 
 
+async def test_what_one_may_do_with_the_cluster_is_told_to_who_may_describe_it(talk: Talk) -> None:
+    allow(talk, Operation.CREATE, "kafka-cluster", Resource.CLUSTER)
+    wanted = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    assert (await talk.ask(wanted, 0, DescribeClusterResponse)).cluster_authorized_operations == 0
+    allow(talk, Operation.DESCRIBE, "kafka-cluster", Resource.CLUSTER)
+    told = (await talk.ask(wanted, 0, DescribeClusterResponse)).cluster_authorized_operations
+    assert told == 1 << Operation.CREATE | 1 << Operation.DESCRIBE
+
+
 async def test_what_one_may_not_write_is_refused_and_the_rest_written(talk: Talk) -> None:
     allow(talk, Operation.WRITE)
     assert (await talk.produce("mine", b"a")).error_code == 0
@@ -179,6 +190,72 @@ async def test_what_one_may_not_read_is_not_read_even_from_a_session_that_could(
     assert b"secret" in bytes_of((await talk.fetch("mine", 0)).responses[0].partitions[0])
     talk.broker.acls.remove(Filter())
     assert (await talk.fetch("mine", 0)).responses[0].partitions[0].error_code == DENIED
+
+
+def session(epoch: int, session_id: int = 0, *topics: str, wait_ms: int = 0) -> FetchRequest:
+    asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    return FetchRequest(
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=[FetchTopic(topic=name, partitions=[asked]) for name in topics],
+    )
+
+
+def told(response: FetchResponse) -> dict[str, int]:
+    return {topic.topic: part.error_code for topic in response.responses for part in topic.partitions}
+
+
+async def test_a_session_does_not_outlive_a_right(talk: Talk) -> None:
+    allow(talk, Operation.READ)
+    allow(talk, Operation.WRITE)
+    await talk.produce("mine", b"secret")
+    opened = await talk.ask(session(0, 0, "mine"), 11, FetchResponse)
+    assert (told(opened), opened.session_id != 0) == ({"mine": 0}, True)
+    talk.broker.acls.remove(Filter(operation=Operation.READ))
+    for epoch in (1, 2):  # every time, as it is with an error
+        answer = await talk.ask(session(epoch, opened.session_id), 11, FetchResponse)
+        assert told(answer) == {"mine": DENIED}
+        assert bytes_of(answer.responses[0].partitions[0]) == b""
+    allow(talk, Operation.READ)
+    answer = await talk.ask(session(3, opened.session_id), 11, FetchResponse)
+    assert b"secret" in bytes_of(answer.responses[0].partitions[0])
+
+
+async def test_a_session_does_not_tell_when_somebody_writes_to_a_hidden_topic(talk: Talk) -> None:
+    """It waited for that topic, and was answered with a refusal as soon as something came."""
+    allow(talk, Operation.READ)
+    opened = await talk.ask(session(0, 0, "mine", "theirs"), 11, FetchResponse)
+    assert told(opened) == {"mine": 0, "theirs": DENIED}
+    waits = asyncio.ensure_future(talk.ask(session(1, opened.session_id, wait_ms=1000), 11, FetchResponse))
+    await moment(talk)
+    root = Talk(talk.broker)
+    root.facts.principal = "User:root"
+    await root.produce("theirs", b"secret")
+    await moment(talk)
+    assert not waits.done()
+    await root.produce("mine", b"good")
+    answer = await waits
+    assert told(answer) == {"mine": 0, "theirs": DENIED}
+
+
+async def test_who_may_read_nothing_of_what_is_asked_does_not_wait(talk: Talk) -> None:
+    answer = await asyncio.wait_for(talk.ask(session(-1, 0, "theirs", wait_ms=60_000), 11, FetchResponse), 5)
+    assert told(answer) == {"theirs": DENIED}
+
+
+async def test_a_right_that_is_withdrawn_while_a_fetch_waits_counts(talk: Talk) -> None:
+    allow(talk, Operation.READ)
+    waits = asyncio.ensure_future(talk.ask(session(-1, 0, "mine", wait_ms=1000), 11, FetchResponse))
+    await moment(talk)
+    talk.broker.acls.remove(Filter())
+    root = Talk(talk.broker)
+    root.facts.principal = "User:root"
+    await root.produce("mine", b"secret")
+    answer = await waits
+    assert (told(answer), bytes_of(answer.responses[0].partitions[0])) == ({"mine": DENIED}, b"")
 
 
 async def test_an_idempotent_producer_needs_some_topic_to_write_to(talk: Talk) -> None:
