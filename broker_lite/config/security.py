@@ -103,7 +103,10 @@ OAUTHBEARER_JWKS: Key[str | None] = Key(
     "The keys that sign tokens (OAUTHBEARER), as a file: URL of a JWKS file. Nothing is fetched from the network.",
 )  # fmt: skip
 OAUTHBEARER_AUDIENCE: Key[tuple[str, ...]] = Key(
-    "sasl.oauthbearer.expected.audience", Kind.LIST, (), "A token must be meant for one of these."
+    "sasl.oauthbearer.expected.audience",
+    Kind.LIST,
+    (),
+    "A token must be meant for one of these. Without, a signed token that names an audience is refused.",
 )
 OAUTHBEARER_ISSUER: Key[str | None] = Key(
     "sasl.oauthbearer.expected.issuer", Kind.STRING, None, "A token must come from here."

@@ -70,7 +70,7 @@ KEYS = json.dumps(
         ]
     }
 )
-CLAIMS = {"sub": "alice", "exp": NOW + 60}
+CLAIMS = {"sub": "alice", "iat": NOW, "exp": NOW + 60}
 
 
 @pytest.mark.parametrize(

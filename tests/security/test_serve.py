@@ -125,7 +125,7 @@ def test_the_keys_of_tokens_are_read_again_on_a_signal(start: Start, tmp_path: P
         return key
 
     def lets_in(key: rsa.RSAPrivateKey) -> bool:
-        token = jwt.encode({"sub": "alice", "exp": time.time() + 60}, key, algorithm="RS256")
+        token = jwt.encode({"sub": "alice", "iat": time.time(), "exp": time.time() + 60}, key, algorithm="RS256")
         said = f"n,,\x01auth=Bearer {token}\x01\x01".encode()
         with Connection(broker.bootstrap) as client:
             client.ask(frame(17, 1, string("OAUTHBEARER")))
