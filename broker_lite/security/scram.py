@@ -37,8 +37,9 @@ MOST_ITERATIONS = 16384
 _NONCE_BYTES = 24
 _LONGEST_NAME = 1024
 _LONGEST_NONCE = 1024
-MAX_SCRAM_MESSAGE = 8192
-"""Clients say some hundred bytes. Most of the first message is kept until the second comes, for every connection."""
+MAX_SCRAM_MESSAGE = 4096
+"""Clients say some hundred bytes. The first message is kept until the second comes, for every connection, as bytes: one
+strange letter would make a text four times as large."""
 
 _FIRST = re.compile(
     r"(?P<header>(?P<binding>n|y|p=[A-Za-z0-9.-]+),(?:a=(?P<authzid>[^,]*))?,)"
@@ -149,7 +150,8 @@ class ScramServer:
         self._pepper = pepper
         """A secret of this process from which the salt of nobody is made."""
         self._ours = nonce or b64encode(secrets.token_bytes(_NONCE_BYTES)).decode()
-        self._name = self._header = self._nonce = self._said = ""
+        self._name = self._nonce = ""
+        self._header = self._said = b""
         self._credential: ScramCredential | None = None
         self._known = False
 
@@ -175,14 +177,14 @@ class ScramServer:
         name = _unescape(found["name"])
         if found["authzid"] and _unescape(found["authzid"]) != name:
             raise AuthenticationFailed("the client asks to act as another user than it logs in as")
-        self._name, self._header = name, found["header"]
+        self._name, self._header = name, found["header"].encode()
         found_credential = self._find(name)
         self._known = found_credential is not None
         self._credential = found_credential or self._nobody(name)
         self._nonce = found["nonce"] + self._ours
         salt = b64encode(self._credential.salt).decode()
         reply = f"r={self._nonce},s={salt},i={self._credential.iterations}"
-        self._said = f"{found['bare']},{reply},"
+        self._said = f"{found['bare']},{reply},".encode()
         return reply.encode()
 
     def _final(self, text: str) -> Step:
@@ -191,11 +193,11 @@ class ScramServer:
         found = _FINAL.fullmatch(text)
         if found is None:
             raise AuthenticationFailed("the final SCRAM message cannot be read")
-        if _decode(found["header"]) != self._header.encode():
+        if _decode(found["header"]) != self._header:
             raise AuthenticationFailed("the final SCRAM message does not repeat the header of the first")
         if not hmac.compare_digest(found["nonce"], self._nonce):
             raise AuthenticationFailed("the final SCRAM message does not carry our nonce")
-        whole = f"{self._said}{found['without_proof']}".encode()
+        whole = self._said + found["without_proof"].encode()
         signature = _keyed(name, credential.stored_key)(whole)
         proof = _decode(found["proof"])
         if len(proof) != len(signature):

@@ -33,7 +33,7 @@ TOKENS = {
     "PLAIN": b"\0alice\0" + b"a" * LARGE,
     "OAUTHBEARER": b"n,,\x01auth=Bearer " + b"a" * LARGE + b"\x01\x01",
 }
-UNREADABLE = b"n,,n=\xff" + b"a" * 8000
+UNREADABLE = b"n,,n=\xff" + b"a" * 4000
 """As long as a SCRAM message may be, so it is read, and refused."""
 
 
@@ -99,6 +99,19 @@ def test_messages_that_are_refused_leave_nothing_behind(broker: BrokerProcess) -
     for _ in range(3):
         waves(broker, handshake("SCRAM-SHA-256"), authenticate(UNREADABLE))
     assert memory(broker) - before < REMAINS
+
+
+def test_clients_that_stop_after_their_first_message_hold_little_each(broker: BrokerProcess) -> None:
+    before, many = memory(broker), 800
+    first = f"n,,n={'a' * 1000}\U0001f600,r={'r' * 1000},x={'x' * 2000}".encode()
+    with contextlib.ExitStack() as ends:
+        for _ in range(many):
+            client = ends.enter_context(socket.create_connection(("127.0.0.1", broker.port), 20))
+            client.sendall(handshake("SCRAM-SHA-256"))
+            client.recv(1000)
+            client.sendall(authenticate(first))
+            assert client.recv(4000)
+        assert memory(broker) - before < many * 20_480 + 4 * MIB
 
 
 def test_many_messages_ahead_before_a_log_in_stay_below_the_bound(broker: BrokerProcess) -> None:

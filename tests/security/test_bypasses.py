@@ -16,7 +16,20 @@ from broker_lite.wire.messages.k75_describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
-from tests.security.hiding import ABSENT, HIDDEN, MINE, NO_ID, Filling, each_api, heard, hiding, kept, own, topic_id
+from tests.security.hiding import (
+    ABSENT,
+    HIDDEN,
+    MINE,
+    NO_ID,
+    TABLE,
+    Filling,
+    each_api,
+    heard,
+    hiding,
+    kept,
+    own,
+    topic_id,
+)
 
 # ------------------------------------------------------------ the walks
 
@@ -93,3 +106,17 @@ async def test_pages_of_topics_turn_over_ones_own_only(tmp_path: Path, limit: in
         talk.facts.principal = "User:nobody"
         page = await talk.ask(asked, 0, DescribeTopicPartitionsResponse)
         assert (page.topics, page.next_cursor) == ([], None)
+
+
+@pytest.mark.parametrize("name", ["OffsetCommit", "TxnOffsetCommit", "OffsetDelete"])
+async def test_offsets_of_a_hidden_topic_are_not_changed_in_a_group_of_ones_own(tmp_path: Path, name: str) -> None:
+    (api,) = (one for one in TABLE if one.name == name)
+    async with hiding(tmp_path) as talk:
+        own(talk)
+        offsets = talk.broker.groups.of(MINE).offsets
+        before = repr(offsets.of(MINE)[HIDDEN])
+        assert "41" in before
+        for version in api.versions:
+            for filling in (Filling(HIDDEN, MINE, alone=MINE), Filling(MINE, topic_id=topic_id(talk))):
+                await heard(talk, api, version, filling)
+                assert repr(offsets.of(MINE)[HIDDEN]) == before, f"{name} v{version}"
