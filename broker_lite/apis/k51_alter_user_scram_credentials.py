@@ -28,7 +28,7 @@ def alter_user_scram_credentials(
 ) -> AlterUserScramCredentialsResponse:
     """Deletions are looked at first, and what is wrong with a user first is what the user is told."""
     granted: dict[str, _Wish] = {}
-    refused: dict[str, BrokerError] = {}
+    refused: dict[str, tuple[ErrorCode, str]] = {}  # not the errors: they would hold this frame, and it the passwords
     wishes: list[_Wish] = [*req.deletions, *req.upsertions]
     for wish in wishes:
         if wish.name in refused:
@@ -41,19 +41,19 @@ def alter_user_scram_credentials(
             _check(ctx, wish)
             granted[wish.name] = wish
         except BrokerError as error:
-            refused[wish.name] = error
+            refused[wish.name] = error.code, error.message
     for name, wish in [*granted.items()]:
         try:
             _grant(ctx, wish)
         except BrokerError as error:
             del granted[name]
-            refused[name] = error
+            refused[name] = error.code, error.message
     return AlterUserScramCredentialsResponse(
         results=[
             *(AlterUserScramCredentialsResult(user=name, error_message=None) for name in granted),
             *(
-                AlterUserScramCredentialsResult(user=name, error_code=error.code, error_message=error.message)
-                for name, error in refused.items()
+                AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message)
+                for name, (code, message) in refused.items()
             ),
         ]
     )

@@ -107,9 +107,13 @@ class Ticket:
 
     async def wait(self) -> object:
         await self._answered.wait()
-        if isinstance(self._answer, BrokerError):
-            raise self._answer
-        return self._answer
+        answer, self._answer = self._answer, None
+        if isinstance(answer, BrokerError):
+            try:
+                raise answer
+            finally:
+                del answer  # or it would hold itself, and the request, until the collector comes by
+        return answer
 
 
 class GroupCoordinator:

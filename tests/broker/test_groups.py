@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 from typing import cast
 
@@ -8,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from broker_lite.broker import groups as groups_module
-from broker_lite.broker.groups import java_hash, partition_of
+from broker_lite.broker.groups import Ticket, java_hash, partition_of
 from broker_lite.clock import ManualClock
 from broker_lite.config.start import Durability
 from broker_lite.coordinator.groups.committing import Commit, Committer
@@ -332,3 +334,22 @@ async def test_pending_offsets_survive_a_restart(tmp_path: Path) -> None:
         assert (committed(talk), committed(talk, partition=1)) == (9, -1)
         await talk.broker.transactions.end("b", second, commit=True, version=2)
         assert committed(talk, partition=1) == 8
+
+
+async def test_a_refusal_that_was_waited_for_leaves_nothing_to_collect() -> None:
+    """Raised from where it lay, it held itself, and with its frames the request of who waited."""
+    ticket = Ticket()
+
+    async def refused() -> weakref.ref[CoordinatorLoadInProgress]:
+        ticket.give(CoordinatorLoadInProgress("wait"))
+        try:
+            await ticket.wait()
+        except CoordinatorLoadInProgress as error:
+            return weakref.ref(error)
+        raise AssertionError("it was raised")
+
+    gc.disable()
+    try:
+        assert (await refused())() is None
+    finally:
+        gc.enable()
