@@ -8,7 +8,9 @@ An attacker can only use a name that the public DNS lets him own.  Answered are 
 
     addresses                       an attacker's page at an address cannot become another one
     names without a dot             localhost, a compose service, a container, a pod's service
-    names in private domains        kafka.default.svc, host.docker.internal, laptop.local
+    names in private domains        kafka.default.svc, host.docker.internal, laptop.local, and those of a network or a
+                                    namespace such as kafka.my_default or kafka.team-1: no top-level domain has
+                                    anything but letters, unless it is an encoded one (xn--)
     our own names                   this machine's, those of the listeners and of the page itself
     names in a setting              whatever else it is scraped by; `*.example.com` are all below it, `*` is any
 
@@ -34,7 +36,8 @@ def host_check(own: Iterable[str], allowed: Iterable[str]) -> Callable[[str], bo
             return True
         name = header.partition(":")[0].rstrip(".")
         last = name.rpartition(".")[2]
-        return last == name or (last.isascii() and last.isdigit()) or name in names or name.endswith(endings)
+        is_public = last.isalpha() or last.startswith("xn--") or not last.isascii()
+        return last == name or not is_public or name in names or name.endswith(endings)
 
     return is_answered
 

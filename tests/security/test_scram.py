@@ -146,6 +146,17 @@ def test_a_recorded_log_in_cannot_be_played_again() -> None:
         again.respond(proof)
 
 
+def test_a_password_that_changes_during_an_exchange_counts_from_the_next_on() -> None:
+    """As with Kafka: who is asked about a salt proves with that salt."""
+    users = {"user": PENCIL}
+    talk = ScramServer(SHA_256, users.get, b"pepper", nonce=OURS)
+    said = talk.respond(b"n,,n=user,r=fyko").token.decode()
+    users["user"] = new_credential(SHA_256, "pen")
+    assert talk.respond(final("n=user,r=fyko", said, "pencil").encode()).user == "user"
+    with pytest.raises(AuthenticationFailed, match="wrong user name or password"):
+        log_in(ScramServer(SHA_256, users.get, b"pepper"), "user", "pencil")
+
+
 @pytest.mark.parametrize("proof", [b"", b"c=biws,r=fyko,p=AAAA"])
 def test_a_proof_that_comes_first_is_no_log_in(proof: bytes) -> None:
     with pytest.raises(AuthenticationFailed, match="cannot be read"):

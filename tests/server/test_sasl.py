@@ -107,7 +107,21 @@ def test_a_password_opens_the_gate(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "token", [b"\0alice\0wrong", b"\0bob\0secret", b"\0alice\0", b"\0\0secret", b"alice", b"\xff\0a\0b"]
+    "token",
+    [
+        b"\0alice\0wrong",
+        b"\0bob\0secret",
+        b"\0alice\0",
+        b"\0\0secret",
+        b"alice",
+        b"\xff\0a\0b",
+        b"\0alice\0secret\0",
+        b"\0\0alice\0secret",
+        b"\0alice\0secret\n",
+        b"\0ALICE\0secret",
+        b"\0alice \0secret",
+        b"\0alice\0" + b"secret" * 2000,
+    ],
 )
 def test_a_wrong_password_is_told_and_hung_up_on(run: Run, token: bytes) -> None:
     client = listening(run)
