@@ -51,12 +51,13 @@ def cluster(operation: Operation) -> Row:
 
 
 def whole(*needs: Need, then_topics: Row | None = None) -> Row:
-    """Every need is for the resource in a field of the request; a field that is null or empty needs nothing."""
+    """Every need is for the resource in a field of the request; a field that is null needs nothing. An empty one is a
+    name that nobody has, and is asked about like any other."""
 
     def row(guard: Guard, request: object, ask: Ask) -> object:
         for operation, resource, field in needs:
             name = getattr(request, field)
-            if name is not None and (name or resource is GROUP):
+            if name is not None:
                 guard.require(operation, resource, name)
         return ask(request) if then_topics is None else then_topics(guard, request, ask)
 

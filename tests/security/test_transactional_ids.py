@@ -89,15 +89,14 @@ async def test_anothers_producer_id_does_nothing_in_a_transaction_of_ones_own(ta
 
 async def test_anothers_transactional_id_is_refused_before_anything_is_looked_at(talk: Talk) -> None:
     before = kept(talk)
-    for producer in (theirs(talk), (0, 0), (2**63 - 1, 0)):
-        code = await added(talk, adding(HIDDEN, producer))
+    cases = [(HIDDEN, theirs(talk)), (HIDDEN, (0, 0)), (HIDDEN, (2**63 - 1, 0)), ("", theirs(talk))]
+    for name, producer in cases:
+        code = await added(talk, adding(name, producer))
         assert code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        end = EndTxnRequest(
-            transactional_id=HIDDEN, producer_id=producer[0], producer_epoch=producer[1], committed=True
-        )
+        end = EndTxnRequest(transactional_id=name, producer_id=producer[0], producer_epoch=producer[1], committed=True)
         told = (await talk.ask(end, 4, EndTxnResponse)).error_code
         assert told == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        written = await talk.produce(MINE, b"v", producer=(*producer, 0), transactional_id=HIDDEN)
+        written = await talk.produce(MINE, b"v", producer=(*producer, 0), transactional_id=name)
         assert written.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert kept(talk) == before
 
