@@ -9,6 +9,7 @@ PORT    ?= 9092
 SECONDS ?= 300
 CYCLES  ?= 500
 CUTS    ?= 100
+SOAK    ?= 3600
 ARGS    ?=
 
 .DEFAULT_GOAL := help
@@ -37,9 +38,9 @@ matrix: venv-dev  ## every client of the matrix, also those that take minutes to
 fuzz: venv-dev  ## damaged requests for SECONDS (300) instead of the few that the unit tests take
 	@BROKER_LITE_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -o timeout=0 tests/wire/test_fuzz.py tests/fuzz $(ARGS)
 
-torture: venv-dev  ## every crash sweep whole, CYCLES (500) kills under load, CUTS (100) of the power for each file system
+torture: venv-dev  ## every crash sweep whole, CYCLES (500) kills under load, CUTS (100) of the power for each file system, SOAK (3600) seconds of mixed load in each mode
 	@BROKER_LITE_TORTURE=10 BROKER_LITE_CYCLES=$(CYCLES) BROKER_LITE_CUTS=$(CUTS) BROKER_LITE_LOAD=1 BROKER_LITE_FUZZ_REQUESTS=1000000 STRACE_KILLS=50 \
-		BROKER_LITE_STORM=600 SECONDS=600 \
+		BROKER_LITE_STORM=600 BROKER_LITE_SOAK_SECONDS=$(SOAK) SECONDS=600 \
 		$(BIN)/python -m pytest -q -s -o timeout=0 tests/fuzz/test_live.py tests/server/test_load.py \
 		tests/crash tests/torture tests/log/test_compaction_model.py \
 		tests/transactions/test_crash_sweep.py tests/transactions/test_strace.py \

@@ -54,6 +54,7 @@ class Page(Collector):
         yield from self._requests()
         yield from self._logs()
         yield self._lags()
+        yield from self._kept()
         yield _gauge(
             "broker_lite_loop_lag_seconds", "How late the loop was when last looked at.", self._metrics.loop_lag
         )
@@ -93,6 +94,19 @@ class Page(Collector):
         )
         yield _bounded("broker_lite_log_bytes", "Bytes on disk.", "topic", sizes)
         yield _bounded("broker_lite_log_offsets", "Offsets from start to end.", "topic", ends)
+
+    def _kept(self) -> Iterator[Metric]:
+        """What is held in memory for clients, and must stay level under a level load."""
+        broker = self._broker
+        groups = 0
+        with contextlib.suppress(CoordinatorLoadInProgress):
+            groups = sum(1 for _ in broker.groups)
+        producers = sum(partition.producer_count for partition in broker.topics.open_partitions())
+        yield _gauge("broker_lite_tasks", "Tasks of the event loop.", len(anyio.get_running_tasks()))
+        yield _gauge("broker_lite_parked_requests", "Requests that wait in purgatory.", len(broker.purgatory))
+        yield _gauge("broker_lite_fetch_sessions", "Fetch sessions (KIP-227).", len(broker.fetch_sessions))
+        yield _gauge("broker_lite_groups", "Groups of consumers.", groups)
+        yield _gauge("broker_lite_producers", "Idempotent producers, once for each partition.", producers)
 
     def _lags(self) -> Metric:
         topics, groups = self._broker.topics, self._broker.groups

@@ -332,6 +332,10 @@ class Partition:
             self._expired_ms = now_ms
             self._state.producers.expire(now_ms, self.settings.producer_expiration_ms)
 
+    @property
+    def producer_count(self) -> int:
+        return len(self._state.producers)
+
     def describe_producers(self) -> list[ActiveProducer]:
         return active(self._state.producers)
 

@@ -66,6 +66,11 @@ def test_what_clients_do_is_counted(watched: BrokerProcess) -> None:
     assert value(page, 'broker_lite_log_offsets{topic="t"}') == 3
     assert value(page, 'broker_lite_group_lag{group="g"}') == 2
     assert value(page, "broker_lite_open_transactions") == 0
+    assert value(page, "broker_lite_groups") == 1
+    assert value(page, "broker_lite_producers") == 0
+    assert value(page, "broker_lite_fetch_sessions") == 0
+    assert value(page, "broker_lite_parked_requests") == 0
+    assert value(page, "broker_lite_tasks") > 3
     assert value(page, "broker_lite_loop_lag_seconds") >= 0
     assert value(page, "process_resident_memory_bytes") > 0
 
