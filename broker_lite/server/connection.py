@@ -41,7 +41,7 @@ from broker_lite.errors import Malformed
 from broker_lite.logs import get_logger
 from broker_lite.server.inbox import Inbox, read_size
 from broker_lite.server.outbox import JOIN, Outbox
-from broker_lite.server.patience import Patience
+from broker_lite.server.patience import IN_DEMAND_S, Patience
 from broker_lite.server.sasl import Answerer, Gate
 from broker_lite.server.shared import Shared
 from broker_lite.server.strangers import FIRST_FRAME_MAX, language_of, peer_name, printable
@@ -180,6 +180,8 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse("a log-in has begun and was not complete in time")
         elif self._patience.is_late(self._inbox, self._frames, now, limits.read_frame_ms):
             self._refuse("a request has begun and did not arrive in time")
+        elif self._inbox.holds_up and quiet > (limits.read_frame_ms / 1000 if self._busy else IN_DEMAND_S):
+            self._refuse("others wait for the memory of a request that does not go on")
         elif 0 <= limits.max_idle_ms / 1000 < quiet and not self._busy:
             log.debug("connection.idle", peer=peer_name(self.facts), seconds=round(quiet))
             self._closing = True
@@ -400,4 +402,5 @@ class Connection(asyncio.BufferedProtocol):
             if self._outbox:
                 self._pump()
             self._closing = True
+            self._inbox.drop()
             self._transport.close()

@@ -66,6 +66,21 @@ class Inbox:
     def has_partial(self) -> bool:
         return self._growing is not None or self._head != b""
 
+    @property
+    def partial_size(self) -> int:
+        """How much of a frame that is still coming is here."""
+        return len(self._head) if self._growing is None else self.filled
+
+    @property
+    def in_demand(self) -> bool:
+        """Others wait for the bytes that we hold."""
+        return self._held > 0 and self._budget.in_demand
+
+    @property
+    def holds_up(self) -> bool:
+        """Others wait for the bytes of requests that came whole: the one in progress, and those after it."""
+        return self._held_in_progress + self._waiting > 0 and self._budget.in_demand
+
     def room(self) -> memoryview:
         """Where the next bytes go."""
         growing = self._growing

@@ -37,13 +37,9 @@ class Limits:
     queued_max_request_bytes: int = 268_435_456
     """`queued.max.request.bytes`: received and not yet answered, over all connections; -1 is no limit."""
     read_frame_ms: int = 30_000
-    """`request.read.timeout.ms`, ours: a request that has begun must arrive, at `SLOWEST` bytes a second or better."""
+    """`request.read.timeout.ms`, ours: how long a request that has begun may come too slowly, see `patience.py`."""
     shutdown_grace_ms: int = 1_000
     """`shutdown.grace.ms`, ours: how long requests in progress may take to finish when the broker stops."""
-
-
-SLOWEST = 16_384
-"""A request that comes in slower than this many bytes a second has `read_frame_ms`, not a second more."""
 
 
 class Waiter(Protocol):
@@ -73,6 +69,11 @@ class Budget:
     def tight(self) -> bool:
         """Somebody waits, or nothing is left."""
         return bool(self._line) or self.used >= self._limit
+
+    @property
+    def in_demand(self) -> bool:
+        """Somebody waits."""
+        return bool(self._line)
 
     def take(self, who: Waiter, size: int) -> bool:
         """True: they are yours. False: you stand in line and `go_on` will be called."""

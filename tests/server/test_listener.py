@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import resource
 import socket
 import struct
@@ -208,6 +209,59 @@ def test_a_request_that_does_not_arrive_in_time_closes_its_connection(run: Run) 
         fair.send(b"x" * (500_000 - 29 * 16_384))
         assert len(fair.hear()) == 1_000_000
     assert sum(line["event"] == "connection.refused" for line in logs) == 2
+
+
+def test_a_large_request_that_stalls_is_given_no_credit_for_what_came(run: Run) -> None:
+    server = run(limits=Limits(read_frame_ms=30_000), clock=ManualClock())
+    stalled = server.client()
+    stalled.send(struct.pack(">i", 90 << 20) + bytes(32 << 20))
+    server.turn()
+    pass_time(server, 35)
+    assert stalled.is_hung_up_on()
+
+
+@pytest.mark.parametrize("drip", [0, 20_000])
+def test_a_request_that_stalls_gives_way_to_those_who_wait_for_its_memory(run: Run, drip: int) -> None:
+    server = run(limits=Limits(queued_max_request_bytes=1 << 20, read_frame_ms=30_000), clock=ManualClock())
+    stalled = server.client()
+    stalled.send(struct.pack(">i", 90 << 20) + bytes(2 << 20))
+    server.turn()
+    waiting = server.client()
+    waiting.send(struct.pack(">i", 500_000) + bytes(500_000))
+    for _ in range(8):
+        server.turn()
+        with contextlib.suppress(ConnectionError):
+            stalled.send(bytes(drip))
+        pass_time(server, 1)
+    assert stalled.is_hung_up_on()
+    assert len(waiting.hear()) == 500_000
+
+
+def test_a_request_that_is_parked_gives_way_to_those_who_wait_for_its_memory(run: Run) -> None:
+    park = Parking()
+    server = run(park, limits=Limits(queued_max_request_bytes=1 << 20, read_frame_ms=30_000), clock=ManualClock())
+    parked, waiting = server.client(), server.client()
+    parked.ask(b"w" + bytes(2 << 20))
+    assert park.started.acquire(timeout=PATIENCE)
+    waiting.send(framed(b"x" * 500_000))
+    server.turn()
+    pass_time(server, 35)
+    assert parked.is_hung_up_on()
+    assert len(waiting.hear()) == 500_000
+
+
+def test_requests_behind_unread_answers_give_way_to_those_who_wait_for_their_memory(run: Run) -> None:
+    server = run(limits=Limits(queued_max_request_bytes=1 << 20), clock=ManualClock())
+    unread = [server.client(receive_buffer=4096) for _ in range(8)]
+    for client in unread:
+        client.socket.settimeout(0.2)
+        with contextlib.suppress(TimeoutError):
+            client.send(framed(b"x" * 60_000) * 400)
+    waiting = server.client()
+    waiting.send(framed(b"x" * 500_000))
+    server.turn()
+    pass_time(server, 30)
+    assert len(waiting.hear()) == 500_000
 
 
 def test_a_broken_client_does_not_fill_the_log(run: Run) -> None:
