@@ -63,6 +63,10 @@ BYTES_AT_START = 1 << 20
 """How much is loaded before the broker listens: some twenty milliseconds."""
 
 
+LONGEST_CACHED_NAME = 256
+"""Characters. A client may invent names of 32 KB; ten thousand of them would be 320 MB."""
+
+
 def java_hash(text: str) -> int:
     """Java's String.hashCode: over UTF-16 units, in 32 bits with a sign."""
     units = text.encode("utf-16-be", "surrogatepass")
@@ -72,11 +76,17 @@ def java_hash(text: str) -> int:
     return number - (1 << 32) if number >> 31 else number
 
 
-@lru_cache(maxsize=10_000)
 def partition_of(name: str, count: int) -> int:
     """The partition of an internal topic that keeps a group or a transactional id."""
+    return _partition_of(name, count) if len(name) <= LONGEST_CACHED_NAME else _hash_to_partition(name, count)
+
+
+def _hash_to_partition(name: str, count: int) -> int:
     number = java_hash(name)
     return 0 if number == -(2**31) else abs(number) % count
+
+
+_partition_of = lru_cache(maxsize=2000)(_hash_to_partition)
 
 
 @contextmanager

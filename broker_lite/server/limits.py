@@ -180,22 +180,34 @@ def _never(_host: str) -> float:
 
 
 class Complaints:
-    """At most a few log lines a minute about one address: a broken client must not fill the disk with our logs."""
+    """At most a few log lines a minute about one address, and not many about all: broken clients must not fill the disk
+    with our logs, and somebody with an IPv6 network has more addresses than anybody can count."""
 
     PER_MINUTE = 10
+    PER_MINUTE_OF_ALL = 100
+    OTHERS = "(others)"
 
     def __init__(self) -> None:
         self._heard: Counter[str] = Counter()
+        self._logged = 0
 
     def may_log(self, host: str) -> bool:
+        if self._logged >= self.PER_MINUTE_OF_ALL and host not in self._heard:
+            host = self.OTHERS
         self._heard[host] += 1
-        return self._heard[host] <= self.PER_MINUTE
+        if self._logged >= self.PER_MINUTE_OF_ALL or self._heard[host] > self.PER_MINUTE:
+            return False
+        self._logged += 1
+        return True
 
     def new_minute(self) -> dict[str, int]:
-        """Forget, and tell how many lines were left out for whom."""
-        left_out = {host: count - self.PER_MINUTE for host, count in self._heard.items() if count > self.PER_MINUTE}
+        """Forget, and tell how many lines were left out for whom; all that are beyond a few are one line."""
+        left_out = Counter({host: count - self.PER_MINUTE for host, count in self._heard.items()})
+        if self._logged >= self.PER_MINUTE_OF_ALL:
+            left_out = Counter({self.OTHERS: self._heard.total() - self._logged})
         self._heard.clear()
-        return left_out
+        self._logged = 0
+        return dict(+left_out)
 
 
 def raise_open_files() -> int:

@@ -135,6 +135,15 @@ def test_complaints_are_counted_when_they_are_no_longer_logged() -> None:
     assert complaints.may_log("a")
 
 
+def test_complaints_from_many_addresses_are_not_a_line_each() -> None:
+    complaints = Complaints()
+    logged = sum(complaints.may_log(f"2001:db8::{number:x}") for number in range(100_000))
+    assert logged == Complaints.PER_MINUTE_OF_ALL
+    assert complaints.new_minute() == {Complaints.OTHERS: 100_000 - logged}
+    assert complaints.may_log("2001:db8::1")
+    assert complaints.new_minute() == {}
+
+
 def test_a_door_says_how_long_the_next_has_to_wait() -> None:
     doors = Doors(Limits(creation_rates={"": UNLIMITED, "A": 2, "B": UNLIMITED}))
     assert doors.paced

@@ -55,16 +55,22 @@ BARE_TAGS = b"\x01\x00\x10"
 """One tagged field, the topic id, sixteen bytes."""
 
 
-@lru_cache(maxsize=4096)
-def _under(group: str, topic: str, partition: int) -> tuple[OffsetCommitKey, bytes]:
-    """The key of an offset and its bytes: whoever commits once does so again and again."""
+def _key(group: str, topic: str, partition: int) -> tuple[OffsetCommitKey, bytes]:
+    """The key of an offset and its bytes."""
     key = OffsetCommitKey(group=group, topic=topic, partition=partition)
     return key, key_bytes(key)
 
 
+_cached_key = lru_cache(maxsize=4096)(_key)
+"""Whoever commits once does so again and again."""
+_LONGEST_CACHED_GROUP = 256
+"""Characters: a client may invent names of 32 KB."""
+
+
 def commit_record(group: str, topic: str, partition: int, committed: Committed) -> Record:
     """It speaks of `committed` itself, which `apply` keeps."""
-    key, written = _under(group, topic, partition)
+    key_of = _cached_key if len(group) <= _LONGEST_CACHED_GROUP else _key
+    key, written = key_of(group, topic, partition)
     offset, epoch, at_ms, topic_id = committed.offset, committed.leader_epoch, committed.commit_ms, committed.topic_id
     if not committed.metadata and committed.expire_ms == -1 and topic_id != NO_TOPIC_ID:
         return Record(written, BARE.pack(4, offset, epoch, 1, at_ms, BARE_TAGS, topic_id), (key, committed))

@@ -42,7 +42,7 @@ def check(pattern: str) -> None:
     _compiled(pattern)
 
 
-@lru_cache(maxsize=1000)
+@lru_cache(maxsize=100)
 def _compiled(pattern: str) -> _Pattern:
     try:
         re2 = cast(_Re2, import_module("re2"))
