@@ -20,6 +20,9 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _EVICTABLE_AFTER = 120.0
 """Seconds without a request after which a session may give way to a new one."""
+MAX_PARTITIONS = 500_000
+"""In all sessions together, 230 bytes each. Kafka counts sessions only, but a client may name partitions that do not
+exist. Beyond these a fetch gets no session and names all its partitions each time, as before KIP-227."""
 
 
 @dataclass(slots=True)
@@ -57,6 +60,8 @@ class Session:
     last_used: float
     epoch: int = 1
     wants: dict[WantKey, Want] = field(default_factory=dict)
+    counted: int = 0
+    """Partitions that the cache counts for it."""
 
 
 @dataclass(slots=True)
@@ -88,6 +93,8 @@ class FetchSessions:
         self.slots = slots
         self._sessions: dict[int, Session] = {}
         """Least recently used first."""
+        self._partitions = 0
+        """In all of them."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -103,7 +110,7 @@ class FetchSessions:
         now: float,
     ) -> Plan:
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(session_id, None)
+            self._drop(session_id)
             session = None if epoch == FINAL_EPOCH or not wants else self._open(wants, by_topic_id, now)
             return Plan(wants, session)
         session = self._sessions.get(session_id)
@@ -113,33 +120,46 @@ class FetchSessions:
             raise InvalidFetchSessionEpoch(f"fetch session {session_id} expected epoch {session.epoch}, got {epoch}")
         if session.by_topic_id != by_topic_id:
             raise FetchSessionTopicIdError(f"fetch session {session_id} was opened with the other way to name topics")
+        self._drop(session_id)
         for want in wants:
             known = session.wants.setdefault(want.key, want)
             if known is not want:
                 known.update(want)
         for key in forgotten:
             session.wants.pop(key, None)
-        del self._sessions[session_id]
         if not session.wants:
             return Plan([])
+        if self._partitions + len(session.wants) > MAX_PARTITIONS:
+            raise FetchSessionIdNotFound(f"fetch session {session_id} has too many partitions to be kept")
         session.epoch = 1 if epoch == 2**31 - 1 else epoch + 1
         session.last_used = now
-        self._sessions[session_id] = session
+        self._keep(session)
         return Plan(list(session.wants.values()), session, incremental=True)
 
+    def _keep(self, session: Session) -> None:
+        self._sessions[session.id] = session
+        session.counted = len(session.wants)
+        self._partitions += session.counted
+
+    def _drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions -= session.counted
+
     def _open(self, wants: list[Want], by_topic_id: bool, now: float) -> Session | None:
-        if len(self._sessions) >= self.slots and not self._evict(now):
-            return None
+        while len(self._sessions) >= self.slots or self._partitions + len(wants) > MAX_PARTITIONS:
+            if not self._evict(now):
+                return None
         session_id = random.randint(1, 2**31 - 1)
         while session_id in self._sessions:
             session_id = random.randint(1, 2**31 - 1)
         session = Session(session_id, by_topic_id, now, wants={want.key: want for want in wants})
-        self._sessions[session_id] = session
+        self._keep(session)
         return session
 
     def _evict(self, now: float) -> bool:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None or now - oldest.last_used < _EVICTABLE_AFTER:
             return False
-        del self._sessions[oldest.id]
+        self._drop(oldest.id)
         return True

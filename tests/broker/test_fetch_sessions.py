@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker_lite.broker import fetch_sessions
 from broker_lite.broker.fetch_sessions import FetchSessions, Plan, Want
 from broker_lite.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from broker_lite.ids import NO_TOPIC_ID
@@ -118,3 +119,26 @@ def test_opening_a_new_session_closes_the_one_it_names() -> None:
     first = ask(sessions, 0, 0, want())
     ask(sessions, first.session_id, 0, want())
     assert len(sessions) == 1
+
+
+def test_partitions_of_all_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 10)
+    sessions = FetchSessions(slots=10)
+    opened = ask(sessions, 0, 0, *map(want, range(6)))
+    assert ask(sessions, 0, 0, *map(want, range(5))).session_id == 0, "a full fetch, without a session"
+    assert ask(sessions, 0, 0, *map(want, range(4))).session_id > 0
+    ask(sessions, opened.session_id, 1, want(0))
+    with pytest.raises(FetchSessionIdNotFound, match="too many"):
+        ask(sessions, opened.session_id, 2, want(6))
+    assert len(sessions) == 1, "the client begins again with a full fetch"
+    assert ask(sessions, 0, 0, *map(want, range(6))).session_id > 0
+
+
+def test_partitions_of_a_session_that_ended_are_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 10)
+    sessions = FetchSessions(slots=10)
+    for _ in range(5):
+        opened = ask(sessions, 0, 0, *map(want, range(10)))
+        assert opened.session_id > 0
+        ask(sessions, opened.session_id, 1, forget=want(3))
+        ask(sessions, opened.session_id, -1)
