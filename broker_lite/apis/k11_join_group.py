@@ -9,6 +9,9 @@ Versions
     7      protocol type and name may be null
     8      a reason, for the log
     9      a returning leader is told to assign nothing
+
+Not as Kafka: metadata that the group's log could never take is refused here. Kafka keeps it in memory until the session
+is over and fails at SyncGroup, when the group is written.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from __future__ import annotations
 import uuid
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.config.broker import MESSAGE_MAX_BYTES
 from broker_lite.coordinator.groups.members import Join
-from broker_lite.errors import BrokerError, ErrorCode
+from broker_lite.errors import BrokerError, ErrorCode, InvalidRequest
 from broker_lite.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 _FIRST_WITH_REBALANCE_TIMEOUT = 1
@@ -41,6 +45,9 @@ def _not_joined(ctx: Context, req: JoinGroupRequest, error: BrokerError) -> Join
 
 @serves(JoinGroupRequest, versions="0-9", refuse=_not_joined)
 async def join_group(ctx: Context, req: JoinGroupRequest) -> JoinGroupResponse:
+    size, most = sum(len(one.metadata) for one in req.protocols), ctx.broker.settings.get(MESSAGE_MAX_BYTES)
+    if size > most:
+        raise InvalidRequest(f"the protocols have {size} bytes of metadata, a group's log takes at most {most}")
     has_timeout = ctx.version >= _FIRST_WITH_REBALANCE_TIMEOUT
     joined = await ctx.broker.groups.join(
         Join(

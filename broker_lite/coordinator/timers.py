@@ -3,15 +3,21 @@
 A member's session is prolonged by every heartbeat, so moving a deadline must cost next to nothing: the new time is
 noted in a dict and the heap keeps its old, too early entry.  When that entry comes up it is put back at the true
 time.  So `next_at` may be early and never late, and each key has at most one entry that counts.
+
+Entries that no longer count go when their time comes, which may be half an hour, or when they are most of the heap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+_FEW = 64
+"""Entries that are not worth the trouble."""
 
 
 class Timers(Generic[Key]):
@@ -28,7 +34,8 @@ class Timers(Generic[Key]):
             self._push(key, at)
 
     def cancel(self, key: Key) -> None:
-        self._due.pop(key, None)
+        if self._due.pop(key, None) is not None:
+            self._shrink()
 
     def __contains__(self, key: Key) -> bool:
         return key in self._due
@@ -61,3 +68,11 @@ class Timers(Generic[Key]):
         self._count += 1
         self._queued[key] = at
         heappush(self._heap, (at, self._count, key))
+        self._shrink()
+
+    def _shrink(self) -> None:
+        if len(self._heap) > 2 * len(self._due) + _FEW:
+            self._queued = dict(self._due)
+            self._heap = [(at, number, key) for number, (key, at) in enumerate(self._due.items())]
+            self._count = len(self._heap)
+            heapify(self._heap)

@@ -75,6 +75,16 @@ async def join(talk: Talk, version: int, clock: ManualClock) -> JoinGroupRespons
     return joined[0]
 
 
+@pytest.mark.parametrize("version", [0, 5, 9])
+async def test_metadata_that_no_group_could_write_is_refused_at_once(talk: Talk, version: int) -> None:
+    request = join_request(version)
+    half = JoinGroupRequestProtocol(name="range", metadata=bytes(600_000))
+    request.protocols = [half, JoinGroupRequestProtocol(name="sticky", metadata=half.metadata)]
+    answer = await talk.ask(request, version, JoinGroupResponse)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert list(talk.broker.groups) == []
+
+
 async def sync(talk: Talk, version: int, joined: JoinGroupResponse, assignment: bytes = b"gets") -> SyncGroupResponse:
     request = SyncGroupRequest(
         group_id="g",
