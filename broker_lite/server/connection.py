@@ -5,20 +5,17 @@ by `Outbox`; here is who goes first.
 
 One at a time. `answer` gives the reply at once or something to wait for. A frame belongs to its request for good:
 one that came whole is copied out of the shared buffer (1 µs for 16 KiB, the request itself is 10 µs and more), one
-that grew in its own buffer is handed over without a copy. While a request waits we read on, because that is how a
-disconnect is noticed, until one further frame has come; then we stop, and the rest stays with the kernel and the
-client. The next request is looked at when the reply is with the kernel, all but `HIGH_WATER` bytes, so a client
-that does not read does not get to ask.
+that grew in its own buffer is not copied. While a request waits we read on, because that is how a disconnect is
+noticed, until one further frame has come; the rest stays with the kernel and the client. The next request is looked
+at when the reply is with the kernel, all but `HIGH_WATER` bytes, so a client that does not read does not get to ask.
 
-Replies of one turn of the loop are joined and written once. A long reply gives the other connections their turn
-every `TURN`.
+Replies of one turn of the loop are joined and written once. A long reply gives the others their turn every `TURN`.
 
-The end. Bad bytes cost the connection, and what was answered before is still sent. When the client is gone its
-waiting request is cancelled, but not before it had its first step: the last thing an acks=0 producer does is to
-hang up. Whatever a handler does wrong costs this connection at most.
+The end. Bad bytes cost the connection, and what was answered before is still sent. When the client is gone its waiting
+request is cancelled, but not before it had its first step: the last thing an acks=0 producer does is to hang up.
+Whatever a handler does wrong costs this connection at most.
 
-Measured with an echo over one connection, on two cores shared with others: µs of the server's processor per request,
-and requests a second in a quiet moment with a client in Python, which is the slower of the two:
+Measured with an echo on two cores shared with others: µs of the server's processor per request, and requests a second:
 
                       200 B          200 B, 16 ahead   16 KiB         16 KiB, 5 ahead   900 KB
     uvloop, at once   12 µs  43 k/s   4 µs   83 k/s    15 µs  35 k/s  10 µs  63 k/s     250 µs  1.7 k/s
@@ -26,7 +23,7 @@ and requests a second in a quiet moment with a client in Python, which is the sl
     asyncio, at once  19 µs  37 k/s   5 µs  209 k/s    21 µs  36 k/s  12 µs  59 k/s     350 µs  1.8 k/s
     asyncio, waiting  32 µs          16 µs             32 µs          35 µs             400 µs
 
-Ten thousand idle connections take 31 MiB. A connection that comes, asks once and goes costs 0.25 ms.
+Ten thousand idle connections take 31 MiB. One that comes, asks once and goes costs 0.25 ms.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ from broker_lite.apis.registry import Answer, ConnectionFacts
 from broker_lite.errors import Malformed
 from broker_lite.logs import get_logger
 from broker_lite.server.inbox import Inbox, read_size
-from broker_lite.server.outbox import JOIN, Outbox
+from broker_lite.server.outbox import CLOSED, JOIN, Outbox
 from broker_lite.server.patience import IN_DEMAND_S, Patience
 from broker_lite.server.sasl import Answerer, Gate
 from broker_lite.server.shared import Shared
@@ -82,13 +79,13 @@ class Connection(asyncio.BufferedProtocol):
         "_waits",
         "facts",
     )
-    _transport: asyncio.Transport
 
     def __init__(
         self, shared: Shared, facts: ConnectionFacts, tls: Tls | None = None, gate: Gate | None = None
     ) -> None:
         self.facts = facts
         self._shared = shared
+        self._transport: asyncio.Transport = CLOSED  # type: ignore[assignment]
         self._tls = tls
         self._gate = gate
         """Until somebody has logged in, if that is asked for."""
@@ -157,6 +154,7 @@ class Connection(asyncio.BufferedProtocol):
             self._scope.cancel()
         self._outbox.clear()
         self._inbox.end()
+        self._transport = CLOSED  # type: ignore[assignment]
         self._shared.on_gone(self)
 
     def pause_writing(self) -> None:
@@ -194,7 +192,8 @@ class Connection(asyncio.BufferedProtocol):
         self._proceed()
 
     def abort(self) -> None:
-        """The server's patience is over."""
+        """The server's patience is over; or the handshake failed, and there never was a connection."""
+        self._inbox.end()
         self._transport.abort()
 
     # ------------------------------------------------------------ one request at a time

@@ -230,6 +230,7 @@ class _Server:
                 await adopt_after_handshake(client, connection, tls)
             except OSError as error:
                 reason = mistake(error)
+                error.__traceback__ = None  # whose frames hold the error, and asyncio's 256 KiB for each handshake
             except Exception:  # whatever a client's bytes brought to light costs the client, never the broker
                 log.exception("connection.failed", peer=peer_name(facts), listener=facts.listener)
                 reason = "the TLS handshake failed"
@@ -246,6 +247,7 @@ class _Server:
         """A connection that was made is among `_connections` and says itself when it is gone."""
         client.close()
         if connection not in self._connections:
+            connection.abort()
             self._left(connection.facts)
 
     async def _turn_away(self, client: socket.socket, host: str, listener: str, seconds: float) -> None:

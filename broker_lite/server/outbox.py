@@ -44,6 +44,20 @@ class Transport(Protocol):
     def get_extra_info(self, name: str, /) -> socket.socket: ...
 
 
+class ClosedTransport:
+    """Of a connection that is lost. A transport of TLS holds on to its protocol and to 60 to 300 KiB of buffers; if the
+    protocol held on to it, too, they would stay until the garbage collector came by."""
+
+    def close(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+
+CLOSED = ClosedTransport()
+
+
 class Outbox:
     """Pieces in the order in which they leave."""
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import socket
 import ssl
+import struct
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -19,7 +22,9 @@ from broker_lite.server import jks, listener
 from broker_lite.server.listener import ListenerAddress
 from broker_lite.server.tls import Tls
 from tests.server import stores
-from tests.server.conftest import Client, Server, framed
+from tests.server.conftest import PATIENCE, Client, Server, framed
+from tests.server.test_connection import _connections
+from tests.support.waiting import until
 
 Run = Callable[..., Server]
 
@@ -69,6 +74,39 @@ def test_a_client_talks_over_tls(run: Run, folder: Path, newest: bool) -> None:
     client = shaken(listening(run, tls(folder)), folder, newest=newest)
     assert told(client) == b"User:ANONYMOUS hello"
     assert client.socket.version() == ("TLSv1.3" if newest else "TLSv1.2")  # type: ignore[attr-defined]
+
+
+def test_who_is_gone_is_forgotten_without_the_collector(run: Run, folder: Path) -> None:
+    server = listening(run, tls(folder))
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            client = shaken(server, folder)
+            assert told(client) == b"User:ANONYMOUS hello"
+            client.close()
+        until(lambda: not _connections(), within=PATIENCE, what="nobody left")
+    finally:
+        gc.enable()
+
+
+def test_handshakes_that_fail_are_forgotten_without_the_collector(run: Run, folder: Path) -> None:
+    server = listening(run, tls(folder))
+    with contextlib.suppress(OSError):
+        wrapped(server.client(), ssl.create_default_context())  # whatever is imported and cached, is now
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            client = server.client()
+            client.send(b"\x16\x03\x01\x02\x00\x01\x00")
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+            with pytest.raises(OSError, match="certificate verify failed"):
+                wrapped(server.client(), ssl.create_default_context())
+        until(lambda: not _connections(), within=PATIENCE, what="nobody left")
+    finally:
+        gc.enable()
 
 
 def test_large_requests_and_answers_pass(run: Run, folder: Path) -> None:
