@@ -31,7 +31,7 @@ TOLERANCES = {
     "rss": Tolerance(0.04, 4 * MIB),
     "descriptors": Tolerance(0.10, 12),
     "threads": Tolerance(0.0, 2),
-    "files": Tolerance(0.10, 30),
+    "files": Tolerance(0.20, 30),
     "bytes": Tolerance(0.15, 2 * MIB),
     "tasks": Tolerance(0.10, 8),
     "parked_requests": Tolerance(0.10, 8),
