@@ -188,6 +188,10 @@ class MessageTooLarge(BrokerError):
     code = ErrorCode.MESSAGE_TOO_LARGE
 
 
+TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+"""What a log says of a batch that will never fit into it."""
+
+
 class CoordinatorLoadInProgress(BrokerError):
     code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 

@@ -13,7 +13,7 @@ Versions
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 
 from broker_lite.apis.registry import Context, serves
 from broker_lite.coordinator.groups.coordinator import Groups
@@ -37,17 +37,42 @@ _FIRST_BY_ID = 10
 
 
 @serves(OffsetFetchRequest, versions="0-10")
-def offset_fetch(ctx: Context, req: OffsetFetchRequest) -> OffsetFetchResponse:
-    if ctx.version >= _FIRST_WITH_MANY:
-        return OffsetFetchResponse(groups=[_group(ctx, asked, stable=req.require_stable) for asked in req.groups])
+def offset_fetch(ctx: Context, req: OffsetFetchRequest) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
+    asked = req.groups if ctx.version >= _FIRST_WITH_MANY else [_only_group(req)]
+    found = [_group(ctx, one, stable=req.require_stable) for one in asked]
+    unsynced = [at for at, one in enumerate(asked) if not ctx.broker.groups.is_durable(one.group_id)]
+    if unsynced:
+        return _when_durable(ctx, asked, found, unsynced)
+    return _response(ctx, asked, found)
+
+
+async def _when_durable(
+    ctx: Context, asked: list[OffsetFetchRequestGroup], found: list[OffsetFetchResponseGroup], unsynced: list[int]
+) -> OffsetFetchResponse:
+    """An offset that is told must not be lost: in `fsync` mode it is on disk first, as Kafka's is replicated."""
+    for at in unsynced:
+        group_id = asked[at].group_id
+        try:
+            await ctx.broker.groups.durable(group_id)
+        except BrokerError as error:
+            found[at] = OffsetFetchResponseGroup(group_id=group_id, topics=[], error_code=ctx.code(error))
+    return _response(ctx, asked, found)
+
+
+def _only_group(req: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     topics = req.topics
-    asked = OffsetFetchRequestGroup(
-        group_id=req.group_id,
-        topics=None
-        if topics is None
-        else [OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes) for t in topics],
-    )
-    return _single(ctx, asked, _group(ctx, asked, stable=req.require_stable))
+    if topics is None:
+        return OffsetFetchRequestGroup(group_id=req.group_id, topics=None)
+    wanted = [OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes) for t in topics]
+    return OffsetFetchRequestGroup(group_id=req.group_id, topics=wanted)
+
+
+def _response(
+    ctx: Context, asked: list[OffsetFetchRequestGroup], found: list[OffsetFetchResponseGroup]
+) -> OffsetFetchResponse:
+    if ctx.version >= _FIRST_WITH_MANY:
+        return OffsetFetchResponse(groups=found)
+    return _single(ctx, asked[0], found[0])
 
 
 def _group(ctx: Context, asked: OffsetFetchRequestGroup, *, stable: bool) -> OffsetFetchResponseGroup:

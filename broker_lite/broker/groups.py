@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
+from broker_lite.broker.group_log import GroupLog, coordinator_error
 from broker_lite.broker.group_replay import Replay, has_records
 from broker_lite.broker.group_settings import group_settings
 from broker_lite.broker.surviving import REST, surviving
+from broker_lite.broker.ticket import Ticket
 from broker_lite.config import coordination as keys
 from broker_lite.coordinator.decision import Decision, Record
 from broker_lite.coordinator.groups.committing import Commit, Committer
@@ -34,18 +36,14 @@ from broker_lite.coordinator.groups.members import Join, Joined, Sync, Synced
 from broker_lite.errors import (
     BrokerError,
     CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
     ErrorCode,
-    StorageFailed,
     refusal,
 )
 from broker_lite.ids import GROUP_OFFSETS_TOPIC
 from broker_lite.logs import get_logger
-from broker_lite.records.build import build_lines
 
 if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
-    from broker_lite.partition.partition import Partition
 
 log = get_logger(__name__)
 
@@ -57,8 +55,10 @@ class _Now(TypedDict):
     now_ms: int
 
 
-RECORDS_A_BATCH = 1000
-"""Of deletions: so that no batch outgrows what a reader takes."""
+TIMERS_A_TURN = 500
+"""Time-outs that are dealt with before others have the loop."""
+GROUPS_A_TURN = 1000
+"""Groups that are looked at for offsets to be forgotten, before others have the loop."""
 BYTES_AT_START = 1 << 20
 """How much is loaded before the broker listens: some twenty milliseconds."""
 
@@ -102,36 +102,13 @@ def _nothing_is_garbage() -> Iterator[None]:
             gc.enable()
 
 
-class Ticket:
-    """Somebody who waits for an answer. If the connection goes, the answer is given to nobody."""
-
-    __slots__ = ("_answer", "_answered")
-
-    def __init__(self) -> None:
-        self._answered = anyio.Event()
-        self._answer: object = None
-
-    def give(self, answer: object) -> None:
-        self._answer = answer
-        self._answered.set()
-
-    async def wait(self) -> object:
-        await self._answered.wait()
-        answer, self._answer = self._answer, None
-        if isinstance(answer, BrokerError):
-            try:
-                raise answer
-            finally:
-                del answer  # or it would hold itself, and the request, until the collector comes by
-        return answer
-
-
 class GroupCoordinator:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._clock = broker.clock
         self.settings = group_settings(broker.settings, broker.configs)
         self._protocols = broker.settings.get(keys.GROUP_COORDINATOR_REBALANCE_PROTOCOLS)
+        self._log = GroupLog(broker)
         self._parts: dict[int, Groups] = {}
         self._loading: set[int] = set()
         self._failed: dict[int, str] = {}
@@ -168,7 +145,8 @@ class GroupCoordinator:
             self._earlier = anyio.Event()
             await self._clock.wait(self._earlier, max(self._asleep_until - now, 0))
             with surviving("groups"):
-                self._tick()
+                await self._tick()
+                await anyio.lowlevel.checkpoint()
                 continue
             await self._clock.wait(anyio.Event(), REST)
 
@@ -183,7 +161,7 @@ class GroupCoordinator:
 
     def _load_one(self, index: int) -> Iterator[None]:
         groups = Groups(self.settings, self._broker.topics)
-        replay = Replay(groups, self._partition(index), now_ms=self._clock.now_ms())
+        replay = Replay(groups, self._log.partition(index), now_ms=self._clock.now_ms())
         try:
             for _ in replay.run():
                 yield
@@ -200,17 +178,42 @@ class GroupCoordinator:
         self._carry_out_alone(index, groups, loaded)
         log.debug("groups.loaded", partition=index, groups=len(groups.groups), records=replay.count)
 
-    def _tick(self) -> None:
-        now, now_ms = self._clock.monotonic(), self._clock.now_ms()
+    async def _tick(self) -> None:
+        now = self._clock.monotonic()
         for index, groups in list(self._parts.items()):
             at = groups.wake_at
             if at is not None and at <= now:
-                self._carry_out_alone(index, groups, groups.tick(now=now, now_ms=now_ms))
+                self._time_out(index, groups, now)
         if now >= self._expire_at:
             self._expire_at = now + self.settings.retention_check_ms / 1000
+            for index in list(self._parts):
+                await self._expire(index)
+
+    def _time_out(self, index: int, groups: Groups, now: float) -> None:
+        """Some of those whose time is over; the others' still is when we look again."""
+        for timers in groups.due(now, limit=TIMERS_A_TURN):
+            is_done = False
+            with surviving("groups"):
+                decision = groups.fire(timers, now=now, now_ms=self._clock.now_ms())
+                self._carry_out_alone(index, groups, decision)
+                is_done = True
+            if not is_done:
+                groups.postpone(timers, now=now)
+
+    async def _expire(self, index: int) -> None:
+        """Forget old offsets and groups. What cannot be written now is looked at again next time."""
+        groups = self._parts.get(index)
+        names = [] if groups is None else list(groups.groups)
+        for at in range(0, len(names), GROUPS_A_TURN):
+            if groups is None or self._parts.get(index) is not groups:
+                return
+            records: list[Record] = []
             steady_ms = self._broker.upkeep.time.now_ms()  # what is forgotten because the clock leapt is gone
-            for index, groups in list(self._parts.items()):
-                self._carry_out_alone(index, groups, groups.expire_offsets(now_ms=steady_ms))
+            for name in names[at : at + GROUPS_A_TURN]:
+                with surviving("groups"):
+                    records += groups.expire_offsets(name, now_ms=steady_ms)
+            self._carry_out_alone(index, groups, Decision(None, records))
+            await anyio.lowlevel.checkpoint()
 
     # ---- the classic protocol
 
@@ -300,7 +303,7 @@ class GroupCoordinator:
         if self._loading:
             self._gone_while_loading.add(topic)
         for index, groups in list(self._parts.items()):
-            self._carry_out_alone(index, groups, groups.on_topic_deleted(topic))
+            self._carry_out_alone(index, groups, groups.on_topic_deleted(topic, **self._now()))
 
     def _forget_all(self) -> None:
         """`__consumer_offsets` was deleted, which Kafka allows: its groups are gone, whoever waits has to ask anew."""
@@ -338,13 +341,24 @@ class GroupCoordinator:
 
     def when_durable(self, group: str, answer: R) -> R | Awaitable[R]:
         """The answer, at once if nothing has to reach the disk first."""
-        if not self._broker.flusher.active:
+        if self.is_durable(group):
             return answer
         return self._later(self.partition_of(group), answer)
+
+    def is_durable(self, group: str) -> bool:
+        """Whether all that was written of this group would survive the power."""
+        if not self._broker.flusher.active or self._broker.topics.get(GROUP_OFFSETS_TOPIC) is None:
+            return True
+        partition = self._log.partition(self.partition_of(group))
+        return partition.synced_to >= partition.offsets.end
 
     async def _later(self, index: int, answer: R) -> R:
         await self._durable(index)
         return answer
+
+    async def durable(self, group: str) -> None:
+        """Return when all that was written of this group until now is on disk."""
+        await self._durable(self.partition_of(group))
 
     # ---- carrying out
 
@@ -362,50 +376,42 @@ class GroupCoordinator:
             groups = self._parts[index] = Groups(self.settings, self._broker.topics)
         return index, groups
 
-    def _partition(self, index: int) -> Partition:
-        self._broker.internal_topic(GROUP_OFFSETS_TOPIC)
-        return self._broker.topics.partition(GROUP_OFFSETS_TOPIC, index)
-
     def _carry_out(
         self, index: int, groups: Groups, decision: Decision[R], producer_id: int = -1, producer_epoch: int = -1
     ) -> R:
         """Write, apply, tell. What cannot be written was never decided, and everybody concerned hears of it."""
-        try:
-            for at in range(0, len(decision.records), RECORDS_A_BATCH):
-                part = decision.records[at : at + RECORDS_A_BATCH]
-                self._write(index, groups, part, producer_id, producer_epoch)
-        except StorageFailed as error:
-            log.error("groups.not_written", partition=index, reason=error.message)
-            refused = CoordinatorNotAvailable(f"the group's log cannot be written: {error.message}")
-            for ticket, _ in decision.answers:
-                cast(Ticket, ticket).give(refused)
-            if decision.undo is not None:
-                decision.undo()
-            raise refused from error
+        if decision.records:
+            try:
+                self._log.write(index, groups, decision, producer_id, producer_epoch)
+            except BrokerError as refused:
+                for ticket, _ in decision.answers:
+                    cast(Ticket, ticket).give(refused)
+                self._wake(groups)
+                raise
         for ticket, answer in decision.answers:
             cast(Ticket, ticket).give(answer)
+        self._wake(groups)
+        return decision.reply
+
+    def _wake(self, groups: Groups) -> None:
+        """A timer may have been set that ends before we wanted to look again."""
         wake_at = groups.wake_at
         if wake_at is not None and wake_at < self._asleep_until:
             self._earlier.set()
-        return decision.reply
 
     def _carry_out_alone(self, index: int, groups: Groups, decision: Decision[None]) -> None:
         """As `_carry_out`, when nobody asked for it: a failure has been logged and is nobody's answer."""
         try:
             self._carry_out(index, groups, decision)
-        except CoordinatorNotAvailable:
+        except BrokerError:
             return
 
-    def _write(self, index: int, groups: Groups, records: list[Record], producer_id: int, producer_epoch: int) -> None:
-        partition = self._partition(index)
-        now_ms = self._clock.now_ms()
-        batch = build_lines(records, timestamp=now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
-        base = partition.append_internal(batch, now_ms=now_ms).base
-        for at, record in enumerate(records, base):
-            groups.apply(record, at=at, producer_id=producer_id, now_ms=now_ms)
-        self._broker.appended(partition)
-
     async def _durable(self, index: int) -> None:
-        if self._broker.flusher.active and self._broker.topics.get(GROUP_OFFSETS_TOPIC) is not None:
-            partition = self._partition(index)
+        """What was written to the partition until now is on disk. 15 if it never will be, or nobody can know."""
+        if not self._broker.flusher.active or self._broker.topics.get(GROUP_OFFSETS_TOPIC) is None:
+            return
+        try:
+            partition = self._log.partition(index)
             await self._broker.flusher.durable(partition, partition.offsets.end)
+        except BrokerError as error:
+            raise coordinator_error(error) from error

@@ -2,8 +2,8 @@
 
 A coordinator *decides*: it looks at its state and at a request and returns a `Decision`.  The broker appends
 the decision's records to the internal topic as one batch, hands each record back to the coordinator's `apply`,
-and only then gives the answers to those who wait for them.  If the append fails nothing was applied and
-everybody who was to be answered hears of the failure instead.
+and only then gives the answers to those who wait for them.  If the append fails nothing was applied, `undo` takes back
+what was changed while deciding, and everybody who was to be answered hears of the failure instead.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from broker_lite.errors import BrokerError
 from broker_lite.shapes import dataclass, field
 
 Reply = TypeVar("Reply")
@@ -39,5 +40,7 @@ class Decision(Generic[Reply]):
     records: list[Record] = field(default_factory=list)
     answers: list[tuple[Ticket, object]] = field(default_factory=list)
     """What to tell those who wait, after the records are written and applied."""
-    undo: Callable[[], None] | None = None
-    """To be called instead of `apply` if the records could not be written."""
+    undo: Callable[[BrokerError], None] | None = None
+    """To be called, before anybody is answered, if the records could not be written (or only the first of them)."""
+    is_atomic: bool = False
+    """All records in one batch, or none. Others are split if they are too large for one."""

@@ -40,6 +40,9 @@ class Timers(Generic[Key]):
     def __contains__(self, key: Key) -> bool:
         return key in self._due
 
+    def due_at(self, key: Key) -> float | None:
+        return self._due.get(key)
+
     @property
     def next_at(self) -> float | None:
         """When to call `over` again; None when nothing is set."""

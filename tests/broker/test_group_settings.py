@@ -48,10 +48,10 @@ async def test_the_session_that_a_group_has_is_the_one_that_ends(tmp_path: Path)
         interval_told(talk, 0)
         groups = talk.broker.groups
         clock.advance(59)
-        groups._tick()
+        await groups._tick()
         assert len(groups.of("g").group("g").members) == 1
         clock.advance(2)
-        groups._tick()
+        await groups._tick()
         assert not groups.of("g").group("g").members
 
 

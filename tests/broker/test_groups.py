@@ -24,14 +24,21 @@ from broker_lite.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from broker_lite.ids import GROUP_OFFSETS_TOPIC, Offset
+from broker_lite.ids import GROUP_OFFSETS_TOPIC, NO_TOPIC_ID, Offset
 from tests.support.talk import NOW, Talk, talking
 
 
-def commit(talk: Talk, offset: int, *, group: str = "g", topic: str = "t", partition: int = 0) -> None:
-    codes = talk.broker.groups.commit(
-        group, Committer(), [Commit(topic, partition, offset)], retention_ms=-1, knows_epochs=True
-    )
+def commit(
+    talk: Talk,
+    offset: int,
+    *,
+    group: str = "g",
+    topic: str = "t",
+    partition: int = 0,
+    topic_id: bytes = NO_TOPIC_ID,
+) -> None:
+    one = Commit(topic, partition, offset, topic_id=topic_id)
+    codes = talk.broker.groups.commit(group, Committer(), [one], retention_ms=-1, knows_epochs=True)
     assert codes == [0]
 
 

@@ -10,6 +10,7 @@ that is heard must be in the script: `nothing more` is checked when the script e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from broker_lite.coordinator.decision import Decision, Record, Reply
@@ -20,8 +21,8 @@ from broker_lite.coordinator.groups.members import Join, Sync
 from broker_lite.coordinator.groups.offsets import Committed
 from broker_lite.coordinator.groups.settings import GroupSettings
 from broker_lite.coordinator.schemas import OffsetCommitValue, read
-from broker_lite.errors import BrokerError, ErrorCode
-from broker_lite.ids import TopicId
+from broker_lite.errors import BrokerError, CoordinatorNotAvailable, ErrorCode, StorageFailed
+from broker_lite.ids import NO_TOPIC_ID, TopicId
 
 GROUP = "readers"
 
@@ -69,6 +70,8 @@ class Playbook:
         self.log: list[tuple[Record, int, int]] = []
         self.heard: list[tuple[str, object]] = []
         self.disk_fails = False
+        self.disk_takes = 0
+        """How many records of a decision that may be split are written before the disk fails."""
 
     def __rshift__(self, send: Callable[[Playbook], None]) -> Playbook:
         send(self)
@@ -94,7 +97,9 @@ class Playbook:
         until = self.now + seconds
         while (at := self.groups.wake_at) is not None and at <= until:
             self._go_to(max(at, self.now))
-            self.carry_out(self.groups.tick(now=self.now, now_ms=self.now_ms))
+            for timers in self.groups.due(self.now):
+                with suppress(CoordinatorNotAvailable):
+                    self.carry_out(self.groups.fire(timers, now=self.now, now_ms=self.now_ms))
         self._go_to(until)
         return self
 
@@ -112,26 +117,39 @@ class Playbook:
         return self
 
     def carry_out(self, decision: Decision[Reply], producer_id: int = -1) -> Reply:
-        if self.disk_fails and decision.records:
-            for who, _ in decision.answers:
-                self.heard.append((str(who), ErrorCode.COORDINATOR_NOT_AVAILABLE))
-            if decision.undo:
-                decision.undo()
-            return decision.reply
-        for record in decision.records:
+        """As `broker/group_log.py` does it."""
+        fits = len(decision.records)
+        if self.disk_fails:
+            fits = 0 if decision.is_atomic else min(self.disk_takes, fits - 1)
+        for record in decision.records[: max(fits, 0)]:
             assert record.spoken == _read(record), "what is written is what is read"
             self.log.append((record, len(self.log), producer_id))
             self.groups.apply(record, at=len(self.log) - 1, producer_id=producer_id, now_ms=self.now_ms)
+        if decision.records and fits < len(decision.records):
+            self._refuse(decision, is_partly_written=fits > 0)
         for who, answer in decision.answers:
             self.heard.append((str(who), answer))
+        if decision.records:
+            self.groups.written()
         return decision.reply
+
+    def _refuse(self, decision: Decision[Reply], *, is_partly_written: bool) -> None:
+        if decision.undo:
+            decision.undo(StorageFailed("the disk is full"))
+        if is_partly_written:
+            self.groups.partly_written(now=self.now, now_ms=self.now_ms)
+        for who, _ in decision.answers:
+            self.heard.append((str(who), ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        raise CoordinatorNotAvailable("the disk is full")
 
     def ask(self, who: str, question: Callable[[], object]) -> None:
         """For requests that are answered at once."""
+        before = len(self.heard)
         try:
             answer = question()
         except BrokerError as refused:
-            self.heard.append((who, refused.code))
+            if who not in (name for name, _ in self.heard[before:]):
+                self.heard.append((who, refused.code))
         else:
             if answer is not None:
                 self.heard.append((who, answer))
@@ -257,12 +275,13 @@ def commit(
     retention_ms: int = -1,
     old: bool = False,
     producer: int = -1,
+    topic_id: bytes = NO_TOPIC_ID,
 ) -> Callable[[Playbook], None]:
     """With a producer: inside its transaction."""
 
     def send(book: Playbook) -> None:
         committer = Committer(who, instance, generation)
-        commits = [Commit(topic, partition, offset, epoch, metadata)]
+        commits = [Commit(topic, partition, offset, epoch, metadata, topic_id)]
 
         def go() -> object:
             if producer >= 0:

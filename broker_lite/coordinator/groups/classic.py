@@ -121,7 +121,7 @@ class ClassicGroup:
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
         """Whether a member with these protocols has one in common with all others."""
-        if self.state is State.EMPTY:
+        if not self.members:
             return bool(protocol_type) and bool(names)
         if self.protocol_type != protocol_type:
             return False
@@ -257,6 +257,18 @@ class ClassicGroup:
         born = record(GroupMetadataKey(group=self.id), value)
         born.is_news = False
         return born
+
+    def empty_record(self, now_ms: int) -> Record:
+        """The next generation has no members. `adopt` makes it true."""
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation + 1,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=now_ms,
+            members=[],
+        )
+        return record(GroupMetadataKey(group=self.id), value)
 
     def metadata_record(
         self, members: Collection[Member], assignments: Mapping[str, bytes], *, leader: str | None

@@ -26,6 +26,8 @@ from broker_lite.coordinator import schemas as s
 from broker_lite.coordinator.decision import Record
 from broker_lite.coordinator.groups.assignors import Place
 from broker_lite.errors import (
+    TOO_LARGE,
+    BrokerError,
     IllegalGeneration,
     NonEmptyGroup,
     StaleMemberEpoch,
@@ -142,6 +144,8 @@ class ConsumerGroup:
     """The topics there were when the patterns were last looked at."""
     rules_seen: int = 0
     """Which rules said then who sees what."""
+    is_too_large_to_downgrade: bool = False
+    """Its members do not fit into the one record of a classic group, so classic members stay in this one."""
     kind = "consumer"
     protocol_type = "consumer"
 
@@ -160,6 +164,10 @@ class ConsumerGroup:
     @property
     def is_empty(self) -> bool:
         return not self.members
+
+    def not_downgraded(self, refused: BrokerError) -> None:
+        if refused.code in TOO_LARGE:
+            self.is_too_large_to_downgrade = True
 
     def may_assign(self, now_ms: int, interval_ms: int) -> bool:
         """Whether the last target is old enough for a new one: many who come at once are assigned once (KIP-1263).

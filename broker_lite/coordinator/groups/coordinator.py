@@ -7,10 +7,12 @@ is also how the groups come back after a restart.  Questions are answered at onc
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from broker_lite.coordinator import schemas
-from broker_lite.coordinator.decision import Decision, Record, Reply, Ticket
+from broker_lite.coordinator.decision import Decision, Record, Ticket
 from broker_lite.coordinator.groups import (
     committing,
     guests,
@@ -19,17 +21,19 @@ from broker_lite.coordinator.groups import (
     migration,
     rebalance,
     syncing,
+    timeouts,
 )
 from broker_lite.coordinator.groups.catalogue import Catalogue, NoTopics
 from broker_lite.coordinator.groups.classic import ClassicGroup
 from broker_lite.coordinator.groups.committing import Commit as Commit
 from broker_lite.coordinator.groups.committing import Committer as Committer
-from broker_lite.coordinator.groups.consumer import ConsumerGroup, MemberState
+from broker_lite.coordinator.groups.consumer import ConsumerGroup
 from broker_lite.coordinator.groups.heartbeat import Beat, Beaten
 from broker_lite.coordinator.groups.members import Join, Sync
 from broker_lite.coordinator.groups.offsets import NOTHING, Committed, Offsets, deletion
 from broker_lite.coordinator.groups.settings import GroupSettings
 from broker_lite.coordinator.groups.state import State
+from broker_lite.coordinator.groups.timeouts import DELETED_TOPIC, GONE_TOPIC_ID, MAX_RETRY_S, MIN_RETRY_S
 from broker_lite.coordinator.groups.turn import TimerKey, Turn
 from broker_lite.coordinator.schemas import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from broker_lite.coordinator.timers import Timers
@@ -56,6 +60,8 @@ class Groups:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self._timers: Timers[TimerKey] = Timers()
+        self._retry_s = 0.0
+        self._postponed_at = 0.0
 
     # The classic protocol
 
@@ -67,8 +73,7 @@ class Groups:
             raise InvalidSessionTimeout(
                 f"{asked.session_timeout_ms} ms is not within {limits.min_session_ms} and {limits.max_session_ms}"
             )
-        group = self.groups.get(asked.group)
-        is_born = group is None
+        group = before = self.groups.get(asked.group)
         if group is None:
             if asked.member_id:
                 raise UnknownMemberId(f"there is no group {asked.group}")
@@ -77,19 +82,24 @@ class Groups:
         if isinstance(group, ConsumerGroup):
             if group.members:
                 guests.join(group, turn, asked, ticket, self.catalogue)
-                return self._decided(turn, None, group)
+                return turn.decided(None)
             turn.records += group.tombstones()
+            turn.is_atomic = True
             group = ClassicGroup(asked.group, now_ms=now_ms)
         joining.join(group, turn, asked, ticket)
-        self.groups[group.id] = group
-        if is_born and not turn.records:
+        if group is not before:
+            turn.if_refused(lambda _: self._put_back(asked.group, before))
+            self.groups[group.id] = group
+        if before is None and not turn.records:
             # As Kafka does it: the group is known after a restart, although nobody is in it yet.
             turn.records.append(group.birth_record())
-            return Decision(None, turn.records, turn.answers, lambda: self._never_born(asked.group))
-        return self._decided(turn, None, group)
+        return turn.decided(None)
 
-    def _never_born(self, group_id: str) -> None:
-        del self.groups[group_id]
+    def _put_back(self, group_id: str, before: Group | None) -> None:
+        if before is None:
+            del self.groups[group_id]
+        else:
+            self.groups[group_id] = before
 
     def sync(self, asked: Sync, ticket: Ticket, *, now: float, now_ms: int) -> Decision[None]:
         """The answer, a `Synced`, comes with the ticket: at once, or when the leader has brought the assignment."""
@@ -99,7 +109,7 @@ class Groups:
             guests.sync(group, turn, asked, ticket, self.catalogue)
         else:
             syncing.sync(group, turn, asked, ticket)
-        return self._decided(turn, None, group)
+        return turn.decided(None)
 
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int, *, now: float, now_ms: int
@@ -118,26 +128,49 @@ class Groups:
         turn = self._turn(now, now_ms)
         group = self._member_group(group_id)
         if isinstance(group, ConsumerGroup):
-            return self._decided(turn, heartbeat.leave_many(group, turn, leaving, self.catalogue), group)
-        return self._decided(turn, syncing.leave(group, turn, leaving), group)
+            return turn.decided(heartbeat.leave_many(group, turn, leaving, self.catalogue))
+        return turn.decided(syncing.leave(group, turn, leaving))
 
-    def tick(self, *, now: float, now_ms: int) -> Decision[None]:
-        """Everything whose time is over by now."""
+    # Time-outs
+
+    def due(self, now: float, *, limit: int = sys.maxsize) -> Iterator[list[TimerKey]]:
+        """At most so many timers whose time is over, each list to be given to `fire` before the next is asked for.
+
+        Members of one consumer group that end together are decided on together.
+        """
+        expired: dict[str, list[TimerKey]] = {}
+        for key in islice(self._timers.over(now), limit):
+            if isinstance(self.groups.get(key[1]), ConsumerGroup):
+                expired.setdefault(key[1], []).append(key)
+            else:
+                yield [key]
+        yield from expired.values()
+
+    def fire(self, keys: list[TimerKey], *, now: float, now_ms: int) -> Decision[None]:
+        """What follows from a time-out. If that cannot be written, the time-out comes again."""
         turn = self._turn(now, now_ms)
-        for what, group_id, member_id in self._timers.over(now):
-            match what, self.groups.get(group_id):
-                case _, ConsumerGroup() as consumers:
-                    if member_id in consumers.members:
-                        heartbeat.fence(consumers, turn, consumers.members[member_id], self.catalogue)
-                case "session", ClassicGroup() as group:
-                    syncing.session_is_over(group, turn, member_id)
-                case "join", ClassicGroup() as group:
-                    rebalance.join_time_is_over(group, turn)
-                case "sync", ClassicGroup() as group:
-                    syncing.sync_time_is_over(group, turn)
-                case "downgraded", ClassicGroup(state=State.STABLE) as group:
-                    rebalance.prepare(group, turn)
-        return self._decided(turn, None, None)
+        turn.if_refused(lambda _: self.postpone(keys, now=now))
+        what, group_id, name = keys[0]
+        match self.groups.get(group_id):
+            case _ if what in (DELETED_TOPIC, GONE_TOPIC_ID):
+                timeouts.topic_timeout(self.offsets, turn, what, name, self.catalogue)
+            case ConsumerGroup() as group:
+                timeouts.consumer_timeout(group, turn, keys, self.catalogue)
+            case ClassicGroup() as group:
+                timeouts.classic_timeout(group, turn, what, name)
+        return turn.decided(None)
+
+    def postpone(self, keys: list[TimerKey], *, now: float) -> None:
+        """Nothing came of these time-outs: again later, and later still if that happens again."""
+        if now != self._postponed_at:
+            self._retry_s = min(self._retry_s * 2, MAX_RETRY_S) if self._retry_s else MIN_RETRY_S
+            self._postponed_at = now
+        for key in keys:
+            self._timers.set(key, now + self._retry_s)
+
+    def written(self) -> None:
+        """The log takes records."""
+        self._retry_s = 0.0
 
     # The consumer protocol
 
@@ -148,9 +181,10 @@ class Groups:
         if asked.epoch < 0:
             if not isinstance(group, ConsumerGroup):
                 raise _not_a_consumer_group(asked.group, group)
-            return self._decided(turn, heartbeat.leave(group, turn, asked, self.catalogue), None)
+            return turn.decided(heartbeat.leave(group, turn, asked, self.catalogue))
         if isinstance(group, ClassicGroup) and group.state is State.EMPTY and asked.epoch == 0:
             turn.records += group.tombstones()
+            turn.is_atomic = True
             group = None
         if group is None and asked.epoch == 0:
             group = ConsumerGroup(asked.group)
@@ -158,8 +192,7 @@ class Groups:
             group = migration.upgrade(group, turn, self.catalogue)
         if not isinstance(group, ConsumerGroup):
             raise _not_a_consumer_group(asked.group, group)
-        beaten = heartbeat.beat(group, turn, asked, self.catalogue)
-        return self._decided(turn, beaten, group)
+        return turn.decided(heartbeat.beat(group, turn, asked, self.catalogue))
 
     # Offsets
 
@@ -211,9 +244,11 @@ class Groups:
         if stable and self.offsets.is_pending(group_id, topic, partition):
             raise UnstableOffsetCommit(f"a transaction is open on {topic}-{partition} of group {group_id}")
         committed = self.offsets.get(group_id, topic, partition)
-        if committed is None or _is_of_another_topic(committed.topic_id, topic_id):
+        if committed is None:
             return NOTHING
-        return committed
+        if topic_id == NO_TOPIC_ID and (known := self.catalogue.get(topic)) is not None:
+            topic_id = known.id
+        return committed if committed.is_of(topic_id) else NOTHING
 
     def delete_offsets(
         self, group_id: str, places: Iterable[tuple[str, int]], *, now: float, now_ms: int
@@ -233,20 +268,21 @@ class Groups:
                 records.append(deletion(group_id, topic, partition))
         return Decision(codes, records)
 
-    def on_topic_deleted(self, topic: str) -> Decision[None]:
-        return Decision(None, self.offsets.deletions_of_topic(topic))
+    def on_topic_deleted(self, topic: str, *, now: float, now_ms: int) -> Decision[None]:
+        """Its offsets go, but for those of a younger topic of that name. If they cannot, that is tried again."""
+        return self.fire([(DELETED_TOPIC, "", topic)], now=now, now_ms=now_ms)
 
-    def expire_offsets(self, *, now_ms: int) -> Decision[None]:
-        """Offsets nobody needs any more, and groups without members and offsets."""
-        records: list[Record] = []
-        for group in self.groups.values():
-            deletions, is_all = self.offsets.expired(
-                group.id, group.expires_from, group.reads, now_ms=now_ms, retention_ms=self.settings.retention_ms
-            )
-            records += deletions
-            if is_all and group.is_empty:
-                records += group.tombstones()
-        return Decision(None, records)
+    def expire_offsets(self, group_id: str, *, now_ms: int) -> list[Record]:
+        """Deletes the offsets of a group that nobody needs any more, and a group without members and offsets."""
+        group = self.groups.get(group_id)
+        if group is None:
+            return []
+        records, is_all = self.offsets.expired(
+            group.id, group.expires_from, group.reads, now_ms=now_ms, retention_ms=self.settings.retention_ms
+        )
+        if is_all and group.is_empty:
+            records += group.tombstones()
+        return records
 
     # Groups as such
 
@@ -317,22 +353,22 @@ class Groups:
         turn = self._turn(now, now_ms)
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
-                self._welcome(group, turn)
+                heartbeat.ensure_sessions(group, turn)
                 continue
             for member in group.members.values():
                 turn.set_timer("session", group.id, member.id, within_ms=member.session_timeout_ms)
             if len(group.members) > self.settings.max_size:
                 rebalance.prepare(group, turn)
-        return self._decided(turn, None, None)
+        for topic in self.offsets.topics_with_gone_ids(self.catalogue):
+            turn.set_timer(GONE_TOPIC_ID, "", topic, within_ms=0)
+        return turn.decided(None)
 
-    def _welcome(self, group: ConsumerGroup, turn: Turn) -> None:
-        own_ms = self.settings.consumer(group.id).session_ms
-        for member in group.members.values():
-            classic = member.classic
-            session_ms = own_ms if classic is None else classic.session_timeout_ms
-            turn.set_timer("session", group.id, member.id, within_ms=session_ms)
-            if classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
-                turn.set_timer("revoke", group.id, member.id, within_ms=member.rebalance_timeout_ms)
+    def partly_written(self, *, now: float, now_ms: int) -> None:
+        """Only the first batches of a decision were written: no new member may be without a session."""
+        turn = self._turn(now, now_ms)
+        for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                heartbeat.ensure_sessions(group, turn)
 
     @property
     def wake_at(self) -> float | None:
@@ -340,18 +376,6 @@ class Groups:
 
     def _turn(self, now: float, now_ms: int) -> Turn:
         return Turn(now, now_ms, self.settings, self._timers)
-
-    def _decided(self, turn: Turn, reply: Reply, group: Group | None) -> Decision[Reply]:
-        undo = None
-        if turn.records and group is not None:
-
-            def undo() -> None:
-                if isinstance(group, ConsumerGroup):
-                    group.names_seen = frozenset()
-                else:
-                    syncing.assignment_was_not_written(group, self._turn(turn.now, turn.now_ms))
-
-        return Decision(reply, turn.records, turn.answers, undo)
 
     def _member_group(self, group_id: str) -> Group:
         """The group somebody claims to be a member of."""
@@ -371,8 +395,3 @@ def _not_a_consumer_group(group_id: str, group: Group | None) -> GroupIdNotFound
     if group is None:
         return GroupIdNotFound(f"Group {group_id} not found.")
     return GroupIdNotFound(f"Group {group_id} is not a consumer group.")
-
-
-def _is_of_another_topic(one: bytes, other: bytes) -> bool:
-    """A topic that was deleted and made again has the same name and other ids."""
-    return NO_TOPIC_ID not in (one, other) and one != other

@@ -207,13 +207,26 @@ def _set_timers(group: ConsumerGroup, turn: Turn, member: ConsumerMember) -> Non
         turn.set_timer("revoke", group.id, member.id, within_ms=member.rebalance_timeout_ms)
 
 
+def ensure_sessions(group: ConsumerGroup, turn: Turn) -> None:
+    """A full session for each member that has none: after a start, all of them."""
+    own_ms = turn.settings.consumer(group.id).session_ms
+    for member in group.members.values():
+        if ("session", group.id, member.id) in turn.timers:
+            continue
+        classic = member.classic
+        session_ms = own_ms if classic is None else classic.session_timeout_ms
+        turn.set_timer("session", group.id, member.id, within_ms=session_ms)
+        if classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
+            turn.set_timer("revoke", group.id, member.id, within_ms=member.rebalance_timeout_ms)
+
+
 def leave(group: ConsumerGroup, turn: Turn, asked: Beat, catalogue: Catalogue) -> Beaten:
     if asked.instance_id is None:
-        fence(group, turn, group.member(asked.member_id), catalogue)
+        fence(group, turn, [group.member(asked.member_id)], catalogue)
         return Beaten(asked.member_id, asked.epoch)
     member = static_member(group, asked.instance_id, asked.member_id)
     if asked.epoch == LEAVES:
-        fence(group, turn, member, catalogue)
+        fence(group, turn, [member], catalogue)
     else:
         away = replace(member, epoch=LEAVES_FOR_A_WHILE, revoking=NONE)
         turn.records.append(away.assignment_record(group.id))
@@ -238,16 +251,15 @@ def leave_many(
         except BrokerError as refused:
             codes.append(refused.code)
     if gone:
-        _without(group, turn, list(gone.values()), catalogue)
+        fence(group, turn, list(gone.values()), catalogue)
     return codes
 
 
-def fence(group: ConsumerGroup, turn: Turn, member: ConsumerMember, catalogue: Catalogue) -> None:
-    """The member is out; the next heartbeat of anybody else shares its partitions out."""
-    _without(group, turn, [member], catalogue)
+def fence(group: ConsumerGroup, turn: Turn, gone: list[ConsumerMember], catalogue: Catalogue) -> None:
+    """These members are out; the next heartbeat of anybody else shares their partitions out.
 
-
-def _without(group: ConsumerGroup, turn: Turn, gone: list[ConsumerMember], catalogue: Catalogue) -> None:
+    The epoch comes first: if only some of the records can be written, the others know that they have to move.
+    """
     plan = Plan.of(group)
     for member in gone:
         plan.records += group.removal(member.id)
@@ -258,5 +270,5 @@ def _without(group: ConsumerGroup, turn: Turn, gone: list[ConsumerMember], catal
         migration.downgrade(plan, turn, catalogue)
         return
     resolve_patterns(plan, turn, catalogue)
-    plan.records.append(group.epoch_record(group.epoch + 1, hash_of_topics(names_of(plan), catalogue)))
+    turn.records.append(group.epoch_record(group.epoch + 1, hash_of_topics(names_of(plan), catalogue)))
     turn.records += plan.records

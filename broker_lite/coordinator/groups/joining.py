@@ -144,6 +144,7 @@ def _replace_in_record(group: ClassicGroup, turn: Turn, old: Member, new: Member
     members = [new if member is old else member for member in group.members.values()]
     assignments = {member.id: member.assignment for member in members}
     group.replacing[new.id] = new
+    turn.if_refused(lambda _: group.replacing.clear())
     group.answer_join(old, turn, Joined(error=ErrorCode.FENCED_INSTANCE_ID, member_id=old.id))
     turn.cancel_timer("session", group.id, old.id)
     turn.set_timer("session", group.id, new.id, within_ms=new.session_timeout_ms)

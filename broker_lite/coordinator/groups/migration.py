@@ -46,8 +46,12 @@ def upgrade(group: ClassicGroup, turn: Turn, catalogue: Catalogue) -> ConsumerGr
     except Malformed:
         raise GroupIdNotFound(f"Group {group.id} has a member whose subscription cannot be read.") from None
     for waiting in group.members.values():
-        group.answer_join(waiting, turn, Joined(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=waiting.id))
-        group.answer_sync(waiting, turn, Synced(error=ErrorCode.REBALANCE_IN_PROGRESS))
+        if waiting.joining is not None:
+            turn.answer(waiting.joining, Joined(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=waiting.id))
+        if waiting.syncing is not None:
+            turn.answer(waiting.syncing, Synced(error=ErrorCode.REBALANCE_IN_PROGRESS))
+    turn.if_refused(lambda _: turn.answers.clear())  # the group is as it was: who waits in it waits on
+    turn.is_atomic = True
     for what in ("join", "sync"):
         turn.cancel_timer(what, group.id)
     made = ConsumerGroup(group.id)
@@ -102,6 +106,7 @@ def may_downgrade(plan: Plan, turn: Turn) -> bool:
     """Whether only classic members are left."""
     return (
         turn.settings.migration in DOWN
+        and not plan.group.is_too_large_to_downgrade
         and 0 < len(plan.members) <= turn.settings.max_size
         and all(member.classic is not None for member in plan.members.values())
     )
@@ -129,6 +134,8 @@ def downgrade(plan: Plan, turn: Turn, catalogue: Catalogue, *, gather: bool = Tr
     for member in plan.members.values():
         spoken = made.members[member.id].metadata(made.protocol)
         assignments[member.id] = assignment_of(plan.target.get(member.id, NONE), spoken, catalogue)
+    turn.is_atomic = True
+    turn.if_refused(old.not_downgraded)
     turn.records += old.tombstones()
     turn.records.append(made.metadata_record(list(made.members.values()), assignments, leader=made.leader))
     for member in plan.members.values():

@@ -12,8 +12,9 @@ from functools import lru_cache
 from struct import Struct
 
 from broker_lite.coordinator.decision import Record
+from broker_lite.coordinator.groups.catalogue import Catalogue
 from broker_lite.coordinator.schemas import OffsetCommitKey, OffsetCommitValue, key_bytes, tombstone, value_bytes
-from broker_lite.ids import NO_TOPIC_ID
+from broker_lite.ids import NO_TOPIC_ID, TopicId
 from broker_lite.shapes import dataclass
 
 
@@ -41,6 +42,10 @@ class Committed:
             value.expire_timestamp,
             value.topic_id,
         )
+
+    def is_of(self, topic_id: bytes) -> bool:
+        """A topic that was deleted and made again has the same name and another id."""
+        return topic_id == self.topic_id or NO_TOPIC_ID in (topic_id, self.topic_id)
 
 
 NOTHING = Committed(-1, -1, "", -1)
@@ -163,11 +168,30 @@ class Offsets:
             places.update(_places(self._pending.get(producer, {}).get(group, {})))
         return [deletion(group, topic, partition) for topic, partition in sorted(places)]
 
-    def deletions_of_topic(self, topic: str) -> list[Record]:
-        places = {(group, partition) for group, topics in self._groups.items() for partition in topics.get(topic, {})}
-        for groups in self._pending.values():
-            places.update((group, partition) for group, topics in groups.items() for partition in topics.get(topic, {}))
-        return [deletion(group, topic, partition) for group, partition in sorted(places)]
+    def deletions_of_topic(self, topic: str, is_kept: Callable[[bytes], bool]) -> list[Record]:
+        """Of a topic that is gone. Another one may have its name by now, and keeps its offsets."""
+        gone: set[tuple[str, int]] = set()
+        kept: set[tuple[str, int]] = set()
+        for groups in (self._groups, *self._pending.values()):
+            for group, topics in groups.items():
+                for partition, committed in topics.get(topic, {}).items():
+                    (kept if is_kept(committed.topic_id) else gone).add((group, partition))
+        return [deletion(group, topic, partition) for group, partition in sorted(gone - kept)]
+
+    def topics_with_gone_ids(self, catalogue: Catalogue) -> set[str]:
+        """Topics whose offsets tell of an id that no topic has any more: their deletion was not written down here."""
+        known: dict[bytes, bool] = {}
+        topics: set[str] = set()
+        for groups in (self._groups, *self._pending.values()):
+            for by_topic in groups.values():
+                for topic, partitions in by_topic.items():
+                    for committed in partitions.values():
+                        topic_id = committed.topic_id
+                        if topic_id not in known:
+                            known[topic_id] = is_known(topic_id, catalogue)
+                        if not known[topic_id]:
+                            topics.add(topic)
+        return topics
 
     def expired(
         self,
@@ -193,6 +217,11 @@ class Offsets:
                 else:
                     is_all = False
         return deletions, is_all
+
+
+def is_known(topic_id: bytes, catalogue: Catalogue) -> bool:
+    """False: the topic with this id was deleted."""
+    return topic_id == NO_TOPIC_ID or catalogue.by_id(TopicId(topic_id)) is not None
 
 
 def _places(topics: ByTopic) -> Iterator[tuple[str, int]]:

@@ -14,6 +14,7 @@ from broker_lite.coordinator.groups.catalogue import Catalogue, Eyes
 from broker_lite.coordinator.groups.consumer import NONE, ConsumerGroup, ConsumerMember, Places
 from broker_lite.coordinator.groups.reconcile import step
 from broker_lite.coordinator.groups.turn import Turn
+from broker_lite.errors import BrokerError
 from broker_lite.shapes import dataclass, field, replace
 
 
@@ -104,6 +105,12 @@ def _look(plan: Plan, turn: Turn, wanted: set[str], names: frozenset[str], eyes:
         if topics != plan.resolved.get(pattern):
             plan.resolved[pattern] = topics
             plan.records.append(group.pattern_record(pattern, topics, turn.now_ms))
+    before = group.names_seen, group.rules_seen
+
+    def look_again(_: BrokerError) -> None:
+        group.names_seen, group.rules_seen = before
+
+    turn.if_refused(look_again)
     group.names_seen, group.rules_seen = names, eyes.rules
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker_lite.coordinator.groups.classic import ClassicGroup
 from broker_lite.coordinator.groups.members import Synced
 from broker_lite.coordinator.groups.state import State
-from broker_lite.coordinator.groups.turn import Turn
+from broker_lite.coordinator.groups.turn import RETRY_MS, Turn
 from broker_lite.errors import ErrorCode
 
 
@@ -70,16 +70,15 @@ def complete_join(group: ClassicGroup, turn: Turn) -> None:
             group.remove(member.id, turn)
     if group.members and not _elect(group):
         # Only static members, and none of them came back: wait on until their sessions end.
-        turn.set_timer("join", group.id, within_ms=group.rebalance_timeout_ms)
+        turn.set_timer("join", group.id, within_ms=max(group.rebalance_timeout_ms, RETRY_MS))
         return
-    group.generation += 1
     group.pending_sync.clear()
     if not group.members:
-        group.protocol = None
-        group.learn_topics()
-        group.become(State.EMPTY, turn.now_ms)
-        turn.records.append(group.metadata_record([], {}, leader=None))
+        turn.records.append(group.empty_record(turn.now_ms))
+        # Until it is written the round goes on: whoever comes meanwhile is welcome.
+        turn.if_refused(lambda _: turn.set_timer("join", group.id, within_ms=RETRY_MS))
         return
+    group.generation += 1
     group.protocol = group.elected_protocol()
     group.learn_topics()
     group.become(State.COMPLETING_REBALANCE, turn.now_ms)

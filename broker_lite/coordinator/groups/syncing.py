@@ -56,19 +56,18 @@ def _synced(group: ClassicGroup, assignment: bytes) -> Synced:
 def _assign(group: ClassicGroup, turn: Turn, assignments: dict[str, bytes]) -> None:
     """Write the generation down. Whoever the leader forgot gets nothing to read."""
     group.since_ms = turn.now_ms
+    turn.if_refused(lambda _: _assignment_was_not_written(group, turn))
     turn.records.append(group.metadata_record(list(group.members.values()), assignments, leader=group.leader))
     for member in group.members.values():
         if group.answer_sync(member, turn, _synced(group, assignments.get(member.id, b""))):
             turn.set_timer("session", group.id, member.id, within_ms=member.session_timeout_ms)
 
 
-def assignment_was_not_written(group: ClassicGroup, turn: Turn) -> None:
-    """The record of this generation is lost. Nobody may act on it: gather the members once more."""
-    group.replacing.clear()
+def _assignment_was_not_written(group: ClassicGroup, turn: Turn) -> None:
+    """Nobody may act on this generation: everybody who came for it hears why, and the members gather once more."""
     for member in group.members.values():
         turn.set_timer("session", group.id, member.id, within_ms=member.session_timeout_ms)
-    if group.state is State.COMPLETING_REBALANCE:
-        prepare(group, turn)
+    prepare(group, turn)
 
 
 def heartbeat(group: ClassicGroup, turn: Turn, member_id: str, instance_id: str | None, generation: int) -> None:

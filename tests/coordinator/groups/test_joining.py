@@ -65,7 +65,7 @@ def test_a_group_is_written_down_when_the_first_one_asks_to_be_in_it(group: Play
 
 def test_a_group_that_cannot_be_written_down_does_not_come_to_be(group: Playbook) -> None:
     group.disk_fails = True
-    group >> join("a")
+    group >> join("a") << told("a", ErrorCode.COORDINATOR_NOT_AVAILABLE)
     assert list(group.groups) == []
 
 

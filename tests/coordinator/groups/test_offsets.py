@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker_lite.coordinator.decision import Decision
 from broker_lite.coordinator.groups.offsets import NOTHING
 from broker_lite.coordinator.groups.settings import DAYS, GroupSettings
 from broker_lite.errors import ErrorCode, GroupIdNotFound, NonEmptyGroup, UnstableOffsetCommit
@@ -17,6 +18,11 @@ def one_reader(group: Playbook, topic: str = "t") -> Playbook:
     group >> join("a", protocols=(("range", subscription(topic)),), session=1800)
     group.wait(0.2) << joined("a")
     return group >> sync("a", {"a": b"p0"}) << assigned("a", b"p0")
+
+
+def expire(group: Playbook, now_ms: int) -> None:
+    for name in list(group.groups.groups):
+        group.carry_out(Decision(None, group.groups.expire_offsets(name, now_ms=now_ms)))
 
 
 def test_a_group_that_never_was_has_no_offset_and_no_error(group: Playbook) -> None:
@@ -115,11 +121,11 @@ def test_offsets_of_a_simple_group_end_after_their_retention(group: Playbook) ->
     group.now_ms += 4 * DAYS
     group >> commit(2, partition=1) << told("somebody")
     group.now_ms += 4 * DAYS
-    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms))
+    expire(group, group.now_ms)
     assert group.committed(0) is NOTHING
     assert group.committed(1).offset == 2
     group.now_ms += 4 * DAYS
-    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms))
+    expire(group, group.now_ms)
     with pytest.raises(GroupIdNotFound):
         group.groups.group(GROUP)
 
@@ -128,14 +134,14 @@ def test_offsets_of_a_group_age_from_the_day_it_became_empty(group: Playbook) ->
     one_reader(group)
     group >> commit(1, who="a", generation=1) << told("a")
     group.now_ms += 30 * DAYS
-    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms))
+    expire(group, group.now_ms)
     assert group.committed().offset == 1, "a topic that is read keeps its offsets"
     group >> leave(("a", None)) << told("leaver", [ErrorCode.NONE])
     group.now_ms += 6 * DAYS
-    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms))
+    expire(group, group.now_ms)
     assert group.committed().offset == 1
     group.now_ms += 2 * DAYS
-    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms))
+    expire(group, group.now_ms)
     assert group.committed() is NOTHING
     assert list(group.groups) == []
 
@@ -144,23 +150,23 @@ def test_a_stable_group_forgets_topics_it_reads_no_more(group: Playbook) -> None
     one_reader(group, "other")
     group >> commit(1, who="a", generation=1) << told("a")
     group.now_ms += 8 * DAYS
-    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms))
+    expire(group, group.now_ms)
     assert group.committed() is NOTHING
 
 
 def test_a_retention_named_by_an_old_client_holds(group: Playbook) -> None:
     group >> commit(1, retention_ms=1000) << told("somebody")
     group.restart()
-    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms + 999))
+    expire(group, group.now_ms + 999)
     assert group.committed().offset == 1
-    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms + 1000))
+    expire(group, group.now_ms + 1000)
     assert group.committed() is NOTHING
 
 
 def test_the_longest_retention_there_is_never_ends(group: Playbook) -> None:
     group >> commit(1, retention_ms=2**63 - 1) << told("somebody")
     group.restart()
-    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms + 365_000 * DAYS))
+    expire(group, group.now_ms + 365_000 * DAYS)
     assert group.committed().offset == 1
 
 
@@ -168,7 +174,7 @@ def test_an_open_transaction_keeps_offset_and_group(group: Playbook) -> None:
     group >> commit(1) << told("somebody")
     group >> commit(2, producer=7) << told("somebody")
     group.now_ms += 30 * DAYS
-    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms))
+    expire(group, group.now_ms)
     assert group.committed().offset == 1
 
 
@@ -176,7 +182,7 @@ def test_offsets_of_a_deleted_topic_are_deleted(group: Playbook) -> None:
     group >> commit(1) << told("somebody")
     group >> commit(2, topic="kept") << told("somebody")
     group >> commit(3, producer=7) << told("somebody")
-    group.carry_out(group.groups.on_topic_deleted("t"))
+    group.carry_out(group.groups.on_topic_deleted("t", now=group.now, now_ms=group.now_ms))
     group.groups.apply_marker(7, commit=True)
     assert group.committed() is NOTHING
     assert group.committed(topic="kept").offset == 2
@@ -225,5 +231,5 @@ def test_a_subscription_that_cannot_be_read_keeps_all_offsets() -> None:
     group >> sync("a", {"a": b"p0"}) << assigned("a", b"p0")
     group >> commit(1, who="a", generation=1) << told("a")
     group.now_ms += 5000
-    group.carry_out(group.groups.expire_offsets(now_ms=group.now_ms))
+    expire(group, group.now_ms)
     assert group.committed().offset == 1
