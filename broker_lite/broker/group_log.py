@@ -63,7 +63,8 @@ class GroupLog:
         written = 0
         try:
             partition = self.partition(index)
-            for part in _batches(partition, decision):
+            records = decision.records
+            for part in (records,) if len(records) == 1 or decision.is_atomic else _batches(partition, records):
                 self._write(partition, groups, part, producer_id, producer_epoch)
                 written += 1
         except (BrokerError, OSError) as error:
@@ -87,11 +88,7 @@ class GroupLog:
         self._broker.appended(partition)
 
 
-def _batches(partition: Partition, decision: Decision[R]) -> Iterator[list[Record]]:
-    records = decision.records
-    if len(records) == 1 or decision.is_atomic:
-        yield records
-        return
+def _batches(partition: Partition, records: list[Record]) -> Iterator[list[Record]]:
     limit = min(partition.settings.rules.max_message_bytes, partition.settings.log.segment_bytes)
     start, size = 0, HEADER_SIZE
     for at, record in enumerate(records):

@@ -27,15 +27,20 @@ class Timers(Generic[Key]):
         self._heap: list[tuple[float, int, Key]] = []
         self._count = 0
 
-    def set(self, key: Key, at: float) -> None:
+    def set(self, key: Key, at: float) -> float | None:
+        """When it was due before, as with `cancel`."""
+        before = self._due.get(key)
         self._due[key] = at
         queued = self._queued.get(key)
         if queued is None or queued > at:
             self._push(key, at)
+        return before
 
-    def cancel(self, key: Key) -> None:
-        if self._due.pop(key, None) is not None:
+    def cancel(self, key: Key) -> float | None:
+        before = self._due.pop(key, None)
+        if before is not None:
             self._shrink()
+        return before
 
     def __contains__(self, key: Key) -> bool:
         return key in self._due

@@ -25,6 +25,7 @@ from enum import Enum, IntEnum
 from broker_lite.coordinator import schemas as s
 from broker_lite.coordinator.decision import Record
 from broker_lite.coordinator.groups.assignors import Place
+from broker_lite.coordinator.groups.subscribed_topics import Subscription, names_in, uncount
 from broker_lite.errors import (
     TOO_LARGE,
     BrokerError,
@@ -42,6 +43,8 @@ LEAVES_FOR_A_WHILE = -2
 
 Places = frozenset[Place]
 NONE: Places = frozenset()
+MANY = 1000
+"""Members of a group that is assigned less often, because each time takes longer."""
 
 
 class ConsumerState(Enum):
@@ -77,6 +80,10 @@ class ConsumerMember:
     revoking: Places = NONE
     since: dict[Place, int] = field(default_factory=dict)
     """The epoch in which the member got each of its partitions."""
+
+    @property
+    def subscription(self) -> Subscription:
+        return self.topics, self.pattern
 
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == epoch
@@ -133,6 +140,8 @@ class ConsumerGroup:
     assigned_ms: int = 0
     """When the target was computed."""
     members: dict[str, ConsumerMember] = field(default_factory=dict)
+    subscriptions: Counter[Subscription] = field(default_factory=Counter)
+    """How many members have each: most of them the same."""
     static: dict[str, str] = field(default_factory=dict)
     target: dict[str, Places] = field(default_factory=dict)
     resolved: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -172,7 +181,11 @@ class ConsumerGroup:
     def may_assign(self, now_ms: int, interval_ms: int) -> bool:
         """Whether the last target is old enough for a new one: many who come at once are assigned once (KIP-1263).
 
-        One from the future is: the clock was set back, and nobody waits until it has caught up."""
+        One from the future is: the clock was set back, and nobody waits until it has caught up. A target for 10,000
+        members takes some 50 ms to work out, so that is done once a second at most, as it is in Kafka for all groups.
+        """
+        if len(self.members) >= MANY:
+            interval_ms = max(interval_ms, len(self.members) // 10)
         return not self.assigned_ms or not 0 <= now_ms - self.assigned_ms < interval_ms
 
     def member(self, member_id: str) -> ConsumerMember:
@@ -222,7 +235,7 @@ class ConsumerGroup:
     def names(self) -> frozenset[str]:
         """All topics that are read."""
         if self._names is None:
-            self._names = frozenset().union(*(self.topics_of(member) for member in self.members.values()))
+            self._names = names_in(self.subscriptions, self.resolved)
         return self._names
 
     def reads(self, topic: str) -> bool:
@@ -231,16 +244,8 @@ class ConsumerGroup:
     def expires_from(self, commit_ms: int) -> int | None:
         return commit_ms
 
-    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """All names a member reads, those its pattern fits included."""
-        if not member.pattern:
-            return frozenset(member.topics)
-        return self.resolved.get(member.pattern, frozenset()).union(member.topics)
-
     def assignor(self, default: str) -> str:
-        """The one that most members prefer."""
-        votes = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
-        return max(sorted(votes), key=lambda name: votes[name], default=default)
+        return preferred_assignor(self.members.values(), default)
 
     # Records
 
@@ -290,9 +295,7 @@ class ConsumerGroup:
             case s.ConsumerGroupMemberMetadataKey(), s.ConsumerGroupMemberMetadataValue():
                 self._apply_member(key.member_id, value)
             case s.ConsumerGroupMemberMetadataKey(), None:
-                gone = self.members.pop(key.member_id, None)
-                if gone is not None and self.static.get(gone.instance_id or "") == gone.id:
-                    del self.static[gone.instance_id or ""]
+                self._forget(key.member_id)
             case s.ConsumerGroupTargetAssignmentMetadataKey(), s.ConsumerGroupTargetAssignmentMetadataValue():
                 self.assignment_epoch, self.assigned_ms = value.assignment_epoch, value.assignment_timestamp
             case s.ConsumerGroupTargetAssignmentMemberKey(), s.ConsumerGroupTargetAssignmentMemberValue():
@@ -302,24 +305,44 @@ class ConsumerGroup:
             case s.ConsumerGroupCurrentMemberAssignmentKey(), s.ConsumerGroupCurrentMemberAssignmentValue():
                 self._apply_assignment(key.member_id, value)
             case s.ConsumerGroupCurrentMemberAssignmentKey(), None:
-                self._release(key.member_id, list(self.owners))
+                if (member := self.members.get(key.member_id)) is not None:
+                    self._release(member.id, member.assigned | member.revoking)
+                    member.assigned = member.revoking = NONE
             case s.ConsumerGroupRegularExpressionKey(), s.ConsumerGroupRegularExpressionValue():
                 self.resolved[key.regular_expression] = frozenset(value.topics)
             case s.ConsumerGroupRegularExpressionKey(), None:
                 self.resolved.pop(key.regular_expression, None)
 
+    def _forget(self, member_id: str) -> None:
+        gone = self.members.pop(member_id, None)
+        if gone is None:
+            return
+        self._release(member_id, gone.assigned | gone.revoking)
+        uncount(self.subscriptions, gone.subscription)
+        if self.static.get(gone.instance_id or "") == gone.id:
+            del self.static[gone.instance_id or ""]
+
+    def _get_or_add(self, member_id: str) -> ConsumerMember:
+        member = self.members.get(member_id)
+        if member is None:
+            member = self.members[member_id] = ConsumerMember(member_id)
+            self.subscriptions[member.subscription] += 1
+        return member
+
     def _apply_member(self, member_id: str, value: s.ConsumerGroupMemberMetadataValue) -> None:
-        member = self.members.setdefault(member_id, ConsumerMember(member_id))
+        member = self._get_or_add(member_id)
+        uncount(self.subscriptions, member.subscription)
         member.instance_id, member.rack_id = value.instance_id, value.rack_id
         member.client_id, member.client_host = value.client_id, value.client_host
         member.topics, member.pattern = tuple(value.subscribed_topic_names), value.subscribed_topic_regex or ""
+        self.subscriptions[member.subscription] += 1
         member.rebalance_timeout_ms, member.assignor = value.rebalance_timeout_ms, value.server_assignor
         member.classic = value.classic_member_metadata
         if member.instance_id is not None:
             self.static[member.instance_id] = member_id
 
     def _apply_assignment(self, member_id: str, value: s.ConsumerGroupCurrentMemberAssignmentValue) -> None:
-        member = self.members.setdefault(member_id, ConsumerMember(member_id))
+        member = self._get_or_add(member_id)
         before = member.assigned | member.revoking
         member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
         member.state = MemberState(value.state)
@@ -341,6 +364,12 @@ class ConsumerGroup:
         for place in places:
             if self.owners.get(place) == member_id:
                 del self.owners[place]
+
+
+def preferred_assignor(members: Iterable[ConsumerMember], default: str) -> str:
+    """The one that most members name."""
+    votes = Counter(member.assignor for member in members if member.assignor is not None)
+    return max(sorted(votes), key=lambda name: votes[name], default=default)
 
 
 def by_topic(places: Places) -> list[tuple[bytes, list[int]]]:

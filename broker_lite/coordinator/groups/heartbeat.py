@@ -13,7 +13,7 @@ from broker_lite.coordinator.groups.consumer import (
     MemberState,
     Places,
 )
-from broker_lite.coordinator.groups.planning import Plan, hash_of_topics, names_of, progress, resolve_patterns
+from broker_lite.coordinator.groups.planning import Plan, hash_of_topics, progress, resolve_patterns
 from broker_lite.coordinator.groups.turn import Turn
 from broker_lite.errors import (
     BrokerError,
@@ -149,8 +149,9 @@ def take_seat(plan: Plan, seated: ConsumerMember, member_id: str) -> ConsumerMem
         group.target_record(member_id, group.target.get(seated.id, NONE)),
         returned.assignment_record(group.id),
     ]
-    plan.members.pop(seated.id, None)
-    plan.target[member_id] = plan.target.pop(seated.id, NONE)
+    plan.drop(seated.id)
+    plan.target = {**plan.target, member_id: plan.target.get(seated.id, NONE)}
+    plan.target.pop(seated.id, None)
     return returned
 
 
@@ -263,12 +264,12 @@ def fence(group: ConsumerGroup, turn: Turn, gone: list[ConsumerMember], catalogu
     plan = Plan.of(group)
     for member in gone:
         plan.records += group.removal(member.id)
-        del plan.members[member.id]
+        plan.drop(member.id)
         for what in MEMBER_TIMERS:
             turn.cancel_timer(what, group.id, member.id)
     if migration.may_downgrade(plan, turn):
         migration.downgrade(plan, turn, catalogue)
         return
     resolve_patterns(plan, turn, catalogue)
-    turn.records.append(group.epoch_record(group.epoch + 1, hash_of_topics(names_of(plan), catalogue)))
+    turn.records.append(group.epoch_record(group.epoch + 1, hash_of_topics(plan.names, catalogue)))
     turn.records += plan.records

@@ -1,21 +1,24 @@
 """What a consumer group would be if a member's request were granted: epochs, target, and the member's next step.
 
-A plan is worked out on copies; the group itself changes when the plan's records have been written and applied.
+A plan begins as the group and copies what it changes; the group itself changes when the plan's records have been
+written and applied.  Most heartbeats change nothing, and so cost the same in a group of ten as in one of ten thousand.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 
 from broker_lite.coordinator.decision import Record
 from broker_lite.coordinator.groups import patterns
 from broker_lite.coordinator.groups.assignors import ASSIGNORS, Reader
 from broker_lite.coordinator.groups.catalogue import Catalogue, Eyes
-from broker_lite.coordinator.groups.consumer import NONE, ConsumerGroup, ConsumerMember, Places
+from broker_lite.coordinator.groups.consumer import NONE, ConsumerGroup, ConsumerMember, Places, preferred_assignor
 from broker_lite.coordinator.groups.reconcile import step
+from broker_lite.coordinator.groups.subscribed_topics import Subscription, names_in, topics_of, uncount
 from broker_lite.coordinator.groups.turn import Turn
 from broker_lite.errors import BrokerError
-from broker_lite.shapes import dataclass, field, replace
+from broker_lite.shapes import dataclass, field
 
 
 @dataclass(slots=True)
@@ -24,6 +27,7 @@ class Plan:
 
     group: ConsumerGroup
     members: dict[str, ConsumerMember]
+    subscriptions: Counter[Subscription]
     resolved: dict[str, frozenset[str]]
     target: dict[str, Places]
     epoch: int
@@ -33,7 +37,24 @@ class Plan:
 
     @classmethod
     def of(cls, group: ConsumerGroup) -> Plan:
-        return cls(group, dict(group.members), dict(group.resolved), dict(group.target), group.epoch)
+        return cls(group, group.members, group.subscriptions, group.resolved, group.target, group.epoch)
+
+    def put(self, member: ConsumerMember) -> None:
+        self.drop(member.id)
+        self.members[member.id] = member
+        self.subscriptions[member.subscription] += 1
+
+    def drop(self, member_id: str) -> None:
+        if self.members is self.group.members:
+            self.members, self.subscriptions = dict(self.members), Counter(self.subscriptions)
+        before = self.members.pop(member_id, None)
+        if before is not None:
+            uncount(self.subscriptions, before.subscription)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All topics that would be read."""
+        return names_in(self.subscriptions, self.resolved)
 
 
 def progress(
@@ -50,12 +71,14 @@ def progress(
     is_new = updated.id not in group.members and plan.replaced is None
     if is_new or updated != member:
         plan.records.append(updated.metadata_record(group.id))
-    has_changed = (updated.topics, updated.pattern) != (member.topics, member.pattern)
-    plan.members[updated.id] = updated
+        plan.put(updated)
+    elif plan.replaced is not None:
+        plan.put(updated)
+    has_changed = updated.subscription != member.subscription
     if plan.resolved or updated.pattern:
         resolve_patterns(plan, turn, catalogue, eyes)
     is_same = not (is_new or has_changed or plan.records)
-    topics_hash = hash_of_topics(group.names if is_same else names_of(plan), catalogue)
+    topics_hash = hash_of_topics(group.names if is_same else plan.names, catalogue)
     epoch, target_epoch = group.epoch, group.assignment_epoch
     if not epoch:  # a new group: a member that reads nothing is in epoch 1, as in Kafka
         epoch = 1
@@ -85,13 +108,13 @@ def resolve_patterns(plan: Plan, turn: Turn, catalogue: Catalogue, eyes: Eyes | 
     As in Kafka a pattern fits only what the member sees whose heartbeat makes us look, for all who have that pattern.
     Without anybody's eyes nothing is looked at: the next heartbeat does.
     """
-    wanted = {member.pattern for member in plan.members.values() if member.pattern}
+    wanted = {pattern for _, pattern in plan.subscriptions if pattern}
     if not wanted and not plan.resolved:
         return
     if eyes is not None:
         _look(plan, turn, wanted, frozenset(topic.name for topic in catalogue), eyes)
     for pattern in sorted(set(plan.resolved) - wanted):
-        del plan.resolved[pattern]
+        plan.resolved = {known: topics for known, topics in plan.resolved.items() if known != pattern}
         plan.records.append(plan.group.pattern_removal(pattern))
 
 
@@ -103,7 +126,7 @@ def _look(plan: Plan, turn: Turn, wanted: set[str], names: frozenset[str], eyes:
             continue
         topics = frozenset(filter(eyes.sees, patterns.matching(pattern, names)))
         if topics != plan.resolved.get(pattern):
-            plan.resolved[pattern] = topics
+            plan.resolved = {**plan.resolved, pattern: topics}
             plan.records.append(group.pattern_record(pattern, topics, turn.now_ms))
     before = group.names_seen, group.rules_seen
 
@@ -112,16 +135,6 @@ def _look(plan: Plan, turn: Turn, wanted: set[str], names: frozenset[str], eyes:
 
     turn.if_refused(look_again)
     group.names_seen, group.rules_seen = names, eyes.rules
-
-
-def _topics_of(plan: Plan, member: ConsumerMember) -> frozenset[str]:
-    if not member.pattern:
-        return frozenset(member.topics)
-    return plan.resolved.get(member.pattern, frozenset()).union(member.topics)
-
-
-def names_of(plan: Plan) -> frozenset[str]:
-    return frozenset().union(*(_topics_of(plan, member) for member in plan.members.values()))
 
 
 def hash_of_topics(names: frozenset[str], catalogue: Catalogue) -> int:
@@ -137,20 +150,18 @@ def hash_of_topics(names: frozenset[str], catalogue: Catalogue) -> int:
 
 
 def _assign(plan: Plan, turn: Turn, epoch: int, catalogue: Catalogue) -> None:
-    readers: dict[str, Reader] = {}
     counts: dict[bytes, int] = {}
-    seen: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
-    """Most members of a group read the same."""
-    for member_id, member in plan.members.items():
-        subscribed = (member.topics, member.pattern)
-        ids = seen.get(subscribed)
-        if ids is None:
-            topics = [topic for name in _topics_of(plan, member) if (topic := catalogue.get(name)) is not None]
-            counts.update({topic.id: topic.partition_count for topic in topics})
-            ids = seen[subscribed] = frozenset(bytes(topic.id) for topic in topics)
-        readers[member_id] = Reader(ids, plan.target.get(member_id, NONE), member.instance_id)
-    votes = replace(plan.group, members=plan.members)
-    shares = ASSIGNORS[votes.assignor(turn.settings.assignors[0])](readers, counts)
+    read: dict[Subscription, frozenset[bytes]] = {}
+    for one in plan.subscriptions:
+        topics = [topic for name in topics_of(one, plan.resolved) if (topic := catalogue.get(name)) is not None]
+        counts.update({topic.id: topic.partition_count for topic in topics})
+        read[one] = frozenset(bytes(topic.id) for topic in topics)
+    readers = {
+        member_id: Reader(read[member.subscription], plan.target.get(member_id, NONE), member.instance_id)
+        for member_id, member in plan.members.items()
+    }
+    assignor = preferred_assignor(plan.members.values(), turn.settings.assignors[0])
+    shares = ASSIGNORS[assignor](readers, counts)
     for member_id, places in shares.items():
         if plan.group.target.get(member_id) != places:
             plan.records.append(plan.group.target_record(member_id, places))

@@ -77,7 +77,8 @@ def heartbeat(group: ClassicGroup, turn: Turn, member_id: str, instance_id: str 
     group.check_generation(generation)
     if group.state is State.EMPTY:
         raise UnknownMemberId(f"group {group.id} is empty")
-    turn.set_timer("session", group.id, member_id, within_ms=member.session_timeout_ms)
+    # Nothing is written, so nothing will have to be taken back.
+    turn.timers.set(("session", group.id, member_id), turn.now + member.session_timeout_ms / 1000)
     if group.state is State.PREPARING_REBALANCE:
         raise RebalanceInProgress(f"group {group.id} gathers its next generation")
 

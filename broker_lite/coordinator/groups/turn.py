@@ -29,24 +29,22 @@ class Turn:
     answers: list[tuple[Ticket, object]] = field(default_factory=list)
     is_atomic: bool = False
     _timers_before: list[tuple[TimerKey, float | None]] = field(default_factory=list)
-    _compensations: list[Callable[[BrokerError], None]] = field(default_factory=list)
+    _compensations: tuple[Callable[[BrokerError], None], ...] = ()
 
     def answer(self, ticket: Ticket, answer: object) -> None:
         self.answers.append((ticket, answer))
 
     def set_timer(self, what: str, group: str, member: str = "", *, within_ms: int) -> None:
         key = (what, group, member)
-        self._timers_before.append((key, self.timers.due_at(key)))
-        self.timers.set(key, self.now + within_ms / 1000)
+        self._timers_before.append((key, self.timers.set(key, self.now + within_ms / 1000)))
 
     def cancel_timer(self, what: str, group: str, member: str = "") -> None:
         key = (what, group, member)
-        self._timers_before.append((key, self.timers.due_at(key)))
-        self.timers.cancel(key)
+        self._timers_before.append((key, self.timers.cancel(key)))
 
     def if_refused(self, compensate: Callable[[BrokerError], None]) -> None:
         """To be called if the records cannot be written, when all timers are again as they were."""
-        self._compensations.append(compensate)
+        self._compensations += (compensate,)
 
     def decided(self, reply: Reply) -> Decision[Reply]:
         if not self.records:
