@@ -10,6 +10,7 @@ Both assignors are given what each member reads and owns, and say what each shal
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from heapq import heapify, heappush, heapreplace
 
 from broker_lite.shapes import dataclass
 
@@ -87,10 +88,11 @@ def _uniform_mixed(readers: Mapping[str, Reader], counts: Mapping[bytes, int]) -
     for name, reader in sorted(readers.items()):
         for topic in reader.topics:
             by_topic.setdefault(topic, []).append(name)
+    loads = _Loads(shares, by_topic)
     for topic in sorted(by_topic, key=lambda topic: (len(by_topic[topic]), topic)):
         for partition in range(counts.get(topic, 0)):
             if (topic, partition) not in taken:
-                poorest = min(by_topic[topic], key=lambda name: len(shares[name]))
+                poorest = loads.poorest(topic)
                 taken[topic, partition] = poorest
                 shares[poorest].add((topic, partition))
     moved = True
@@ -98,13 +100,40 @@ def _uniform_mixed(readers: Mapping[str, Reader], counts: Mapping[bytes, int]) -
         moved = False
         for place in sorted(taken):
             owner = taken[place]
-            poorest = min(by_topic[place[0]], key=lambda name: len(shares[name]))
+            poorest = loads.poorest(place[0])
             if len(shares[owner]) > len(shares[poorest]) + 1:
                 shares[owner].remove(place)
                 shares[poorest].add(place)
+                loads.has_less(owner, readers[owner].topics)
                 taken[place] = poorest
                 moved = True
     return {name: frozenset(places) for name, places in shares.items()}
+
+
+class _Loads:
+    """Who has least of those who read a topic; of equals the first by name.
+
+    A heap for each topic. An entry may tell less than its member has by now, which shows when it comes up; that a
+    member has less than before is noted at once, by another entry.
+    """
+
+    def __init__(self, shares: Mapping[str, set[Place]], by_topic: Mapping[bytes, list[str]]) -> None:
+        self._shares = shares
+        self._heaps = {topic: [(len(shares[name]), name) for name in names] for topic, names in by_topic.items()}
+        for heap in self._heaps.values():
+            heapify(heap)
+
+    def poorest(self, topic: bytes) -> str:
+        heap = self._heaps[topic]
+        while True:
+            load, name = heap[0]
+            if load == len(self._shares[name]):
+                return name
+            heapreplace(heap, (len(self._shares[name]), name))
+
+    def has_less(self, name: str, topics: frozenset[bytes]) -> None:
+        for topic in topics:
+            heappush(self._heaps[topic], (len(self._shares[name]), name))
 
 
 def ranges(readers: Mapping[str, Reader], counts: Mapping[bytes, int]) -> Shares:

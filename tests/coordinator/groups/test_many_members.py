@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from broker_lite.coordinator.groups.assignors import Reader, uniform
 from broker_lite.coordinator.groups.heartbeat import Beat
 from broker_lite.coordinator.groups.settings import ConsumerSettings, GroupSettings
 from broker_lite.coordinator.groups.state import State
@@ -139,3 +140,12 @@ def test_a_large_group_is_assigned_now_and_then_however_many_come() -> None:
     group = group_of(book)
     assert group.assignment_epoch == group.epoch
     assert len(frozenset().union(*group.target.values())) == 10
+
+
+def test_members_that_read_different_topics_are_assigned_in_steps_as_many_as_there_are() -> None:
+    def cost(size: int) -> int:
+        t, u = b"t" * 16, b"u" * 16
+        readers = {f"m{at}": Reader(frozenset([t, u] if at % 2 else [t])) for at in range(size)}
+        return calls(lambda: uniform(readers, {t: size, u: size}))
+
+    assert is_linear([cost(size) for size in SIZES])
