@@ -34,7 +34,8 @@ def delete_groups(ctx: Context, req: DeleteGroupsRequest) -> Awaitable[DeleteGro
 
 async def _when_all_durable(ctx: Context, response: DeleteGroupsResponse) -> DeleteGroupsResponse:
     for result in response.results:
-        later = ctx.broker.groups.when_durable(result.group_id, response)
-        if isinstance(later, Awaitable):
-            await later
+        try:
+            await ctx.broker.groups.durable(result.group_id)
+        except BrokerError as error:
+            result.error_code = error.code
     return response

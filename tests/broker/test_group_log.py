@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from broker_lite.broker import broker as broker_module
+from broker_lite.broker.groups import TIMERS_A_TURN
 from broker_lite.clock import ManualClock
 from broker_lite.config.start import Durability
 from broker_lite.coordinator.groups.classic import ClassicGroup
@@ -26,6 +27,7 @@ from broker_lite.wire.messages.k09_offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from broker_lite.wire.messages.k42_delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from tests.broker.test_groups import commit, committed, everybody_has_come, joining, settle
 from tests.crash.faulty_disk import FaultyDisk
 from tests.support.talk import Talk, talking
@@ -312,3 +314,31 @@ async def test_who_waits_for_the_disk_while_the_groups_log_is_deleted_is_answere
                 tasks.start_soon(wait)
                 talk.broker.delete_topic(topic)
         assert heard[0] in ("done", ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+async def test_many_that_expire_at_once_leave_the_loop_to_others_in_between(tmp_path: Path) -> None:
+    async with talking(tmp_path, settings=ONE) as talk:
+        groups = talk.broker.groups
+        for number in range(TIMERS_A_TURN + 10):
+            asked = joining(f"m{number}")
+            asked.id_first = True
+            assert (await groups.join(asked)).error is ErrorCode.MEMBER_ID_REQUIRED
+        cast(ManualClock, talk.broker.clock).advance(11)
+        groups._time_out(0, groups.of("g"), talk.broker.clock.monotonic())
+        assert len(classic(talk).pending_join) == 10
+        await settle()
+        assert not classic(talk).pending_join
+
+
+async def test_a_deletion_that_never_reached_the_disk_is_told_for_its_group_alone(
+    tmp_path: Path, disk: FaultyDisk
+) -> None:
+    settings = {"offsets.topic.num.partitions": "50"}
+    async with talking(tmp_path, durability=Durability.FSYNC, settings=settings) as talk:
+        for name in ("g", "other"):
+            commit(talk, 1, group=name)
+            await talk.broker.groups.durable(name)
+        talk.broker.topics.partition(GROUP_OFFSETS_TOPIC, talk.broker.groups.partition_of("g")).go_offline("EIO")
+        response = await talk.ask(DeleteGroupsRequest(groups_names=["g", "other"]), 2, DeleteGroupsResponse)
+        codes = {result.group_id: result.error_code for result in response.results}
+        assert codes == {"g": ErrorCode.COORDINATOR_NOT_AVAILABLE, "other": ErrorCode.NONE}
