@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import linecache
 import struct
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterator, Sized
 from typing import Any, Final, TypeVar
 
 from broker_lite.errors import Malformed
@@ -36,6 +36,7 @@ BUDGET: Final = 100_000
 
 _readers: dict[tuple[type, int], Callable[[memoryview, int, int], Any]] = {}
 _writers: dict[tuple[type, int], Callable[[object], list[Piece]]] = {}
+_part_writers: dict[tuple[type, int], Callable[[object], Iterator[Piece]]] = {}
 
 
 def decode(cls: type[T], version: int, buf: memoryview, pos: int = 0, *, max_elements: int = BUDGET) -> tuple[T, int]:
@@ -55,6 +56,16 @@ def encode(message: object, version: int) -> list[Piece]:
     write = _writers.get((cls, version)) or writer(cls, version)
     try:
         return write(message)
+    except (struct.error, AttributeError, TypeError) as error:
+        raise ValueError(f"{cls.__name__} cannot be written at version {version}: {error}") from error
+
+
+def encode_in_parts(message: object, version: int) -> Iterator[Piece]:
+    """The same bytes, some milliseconds' worth at a time: for a message so long that others want to go on meanwhile."""
+    cls = type(message)
+    write = _part_writers.get((cls, version)) or _part_writer(cls, version)
+    try:
+        yield from write(message)
     except (struct.error, AttributeError, TypeError) as error:
         raise ValueError(f"{cls.__name__} cannot be written at version {version}: {error}") from error
 
@@ -90,11 +101,18 @@ def writer(cls: type, version: int) -> Callable[[object], list[Piece]]:
     """write(message) -> pieces."""
     if (cls, version) in _writers:
         return _writers[cls, version]
+    return _writers.setdefault((cls, version), _made_writer(cls, version, in_parts=False))
 
+
+def _part_writer(cls: type, version: int) -> Callable[[object], Iterator[Piece]]:
+    return _part_writers.setdefault((cls, version), _made_writer(cls, version, in_parts=True))
+
+
+def _made_writer(cls: type, version: int, *, in_parts: bool) -> Callable[[object], Any]:
     def lost(name: str) -> ValueError:
         return ValueError(f"{cls.__name__} has no {name} at version {version}, and it is set")
 
-    source = WriterSource(layout(cls, version), may_lose=cls.__name__.endswith("Response"))
+    source = WriterSource(layout(cls, version), may_lose=cls.__name__.endswith("Response"), in_parts=in_parts)
     names = source.names | {
         "join": b"".join,
         "short": ONE_BYTE,
@@ -106,8 +124,8 @@ def writer(cls: type, version: int) -> Callable[[object], list[Piece]]:
     }
     for codes in source.formats:
         names[f"pack_{codes.replace('?', 'T')}"] = struct.Struct(f">{codes}").pack
-    made = _compile(f"<write {cls.__module__}.{cls.__name__} v{version}>", source.lines, names, "write")
-    return _writers.setdefault((cls, version), made)
+    how = "write in parts" if in_parts else "write"
+    return _compile(f"<{how} {cls.__module__}.{cls.__name__} v{version}>", source.lines, names, "write")
 
 
 def _compile(filename: str, lines: list[str], names: dict[str, object], function: str) -> Callable[..., Any]:

@@ -7,17 +7,26 @@ piece, the records the next, whatever kind of object they are.
 A field that the version does not have is dropped when the message is a response: old clients get
 what they can understand.  Anything else refuses to lose a value that is not the default, unless the
 field is `ignorable`: a client must not believe it asked for something that never left the house.
+
+In parts, for what is long: the same lines, but a generator that gives what was written so far whenever that is enough,
+so that whoever asks can do something else in between, or stop.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from broker_lite.wire.layout import FIXED, Array, Scalar, Slot, Struct, Type
+
+PART_BYTES: Final = 262_144
+PART_FIELDS: Final = 8_192
+"""A part ends when it has so many bytes of text, or so many fields: some milliseconds of work."""
 
 
 class WriterSource:
     """Collects the lines; `names` are the objects that the lines speak of."""
 
-    def __init__(self, shape: Struct, *, may_lose: bool) -> None:
+    def __init__(self, shape: Struct, *, may_lose: bool, in_parts: bool = False) -> None:
         self.lines = ["def write(m0):", "    pieces = []", "    parts = []", "    w = parts.append"]
         self.names: dict[str, object] = {
             "ZERO": b"\x00",
@@ -27,13 +36,19 @@ class WriterSource:
         }
         self.formats: set[str] = set()
         self._may_lose = may_lose
+        self._in_parts = in_parts
         self._indent = 1
         self._depth = 0
         self._fixed: list[tuple[str, str]] = []
+        if in_parts:
+            self._line("size = 0")
         self._struct(shape, "m0")
         self._flush()
-        self._line("pieces.append(join(parts))")
+        self._line(self._give("join(parts)"))
         self._line("return pieces")
+
+    def _give(self, piece: str) -> str:
+        return f"yield {piece}" if self._in_parts else f"pieces.append({piece})"
 
     def _line(self, text: str) -> None:
         self.lines.append("    " * self._indent + text)
@@ -92,16 +107,21 @@ class WriterSource:
                 self._later(FIXED[wire], value)
             case Scalar("string"):
                 self._sized("h", value, "text.encode()", flexible, nullable)
-                self._line("w(data)")
+                self._data()
             case Scalar("bytes"):
                 self._sized("i", value, "text", flexible, nullable)
-                self._line("w(data)")
+                self._data()
             case Scalar():
                 self._records(value, flexible)
             case Array():
                 self._array(name, kind, value, flexible, nullable)
             case Struct():
                 self._one_struct(name, kind, value, nullable)
+
+    def _data(self) -> None:
+        self._line("w(data)")
+        if self._in_parts:
+            self._line("size += n")
 
     def _sized(self, code: str, value: str, as_bytes: str, flexible: bool, nullable: bool) -> None:
         self._line(f"text = {value}")
@@ -132,9 +152,9 @@ class WriterSource:
             self._later("i", "n")
             self._flush()
         self._line("if data:")
-        self._line("    pieces.append(join(parts))")
+        self._line(f"    {self._give('join(parts)')}")
         self._line("    parts.clear()")
-        self._line("    pieces.append(data)")
+        self._line(f"    {self._give('data')}")
 
     def _array(self, name: str, kind: Array, value: str, flexible: bool, nullable: bool) -> None:
         items = f"list{self._depth}"
@@ -170,6 +190,11 @@ class WriterSource:
         self._flush()
         if len(self.lines) == before:
             self._line("pass")
+        if self._in_parts:
+            self._line(f"if size > {PART_BYTES} or len(parts) > {PART_FIELDS}:")
+            self._line("    yield join(parts)")
+            self._line("    parts.clear()")
+            self._line("    size = 0")
         self._indent -= 1
         self._depth -= 1
 

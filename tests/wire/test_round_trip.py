@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from broker_lite.wire.codec import decode, encode, encode_bytes
+from broker_lite.wire.codec import decode, encode, encode_bytes, encode_in_parts
 from tests.wire.samples import EVERY_VERSION, NAMES, messages
 
 
@@ -26,6 +26,7 @@ def test_every_message_at_every_version_comes_back_as_it_was(cls: type, version:
     def round_trip(message: Any) -> None:
         written = encode_bytes(message, version)
         assert decode(cls, version, memoryview(written)) == (message, len(written))
+        assert b"".join(map(bytes, encode_in_parts(message, version))) == written  # type: ignore[arg-type]
 
     round_trip()
 
@@ -37,6 +38,25 @@ def test_a_message_may_start_anywhere_in_its_buffer(before: bytes, name: bytes) 
     message = SaslAuthenticateRequest(auth_bytes=name)
     written = before + encode_bytes(message, 2)
     assert decode(SaslAuthenticateRequest, 2, memoryview(written), len(before)) == (message, len(written))
+
+
+def test_a_long_message_comes_in_parts_of_about_a_quarter_of_a_megabyte() -> None:
+    from broker_lite.wire.messages.k15_describe_groups import (
+        DescribedGroup,
+        DescribedGroupMember,
+        DescribeGroupsResponse,
+    )
+
+    member = DescribedGroupMember(
+        member_id="m", client_id="c", client_host="h", member_metadata=bytes(100_000), member_assignment=b""
+    )
+    few = DescribedGroup(group_id="few", group_state="", protocol_type="", protocol_data="", members=[member] * 30)
+    many = DescribedGroup(group_id="", group_state="", protocol_type="", protocol_data="", members=[])
+    message = DescribeGroupsResponse(groups=[few, *[many] * 100_000])
+    parts = [bytes(part) for part in encode_in_parts(message, 6)]  # type: ignore[arg-type]
+    assert b"".join(parts) == encode_bytes(message, 6)
+    assert len(parts) > 20
+    assert max(map(len, parts)) < 1 << 19
 
 
 def test_records_leave_as_the_very_object_that_came_in() -> None:
