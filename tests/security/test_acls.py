@@ -206,3 +206,11 @@ def test_a_further_denial_never_opens_and_a_further_allowance_never_closes(
     after = may(rules(*bindings, one), name=name)
     assert after <= before if one.permission is DENY else after >= before
     assert may(rules(*reversed(bindings), one), name=name) == after
+
+
+@given(st.lists(BINDINGS, max_size=12), st.sampled_from(["", "a", "ab", "abc", "abcd", "b", "*", "c"]))
+def test_looking_bindings_up_finds_what_looking_at_each_would(bindings: list[Binding], name: str) -> None:
+    covering = [one for one in dict.fromkeys(bindings) if one.covers(name)]
+    said = {one.permission for one in covering if one.is_about("User:alice", "10.0.0.1") and one.speaks_of(READ)}
+    assert may(rules(*bindings), name=name) == (said == {ALLOW})
+    assert may(rules(*bindings, allow_everyone=True), name=name) == (said == {ALLOW} or not covering)
