@@ -111,6 +111,8 @@ class FetchSessions:
     ) -> Plan:
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._drop(session_id)
+            if len(wants) > 1:
+                wants = _once(wants)
             session = None if epoch == FINAL_EPOCH or not wants else self._open(wants, by_topic_id, now)
             return Plan(wants, session)
         session = self._sessions.get(session_id)
@@ -163,3 +165,9 @@ class FetchSessions:
             return False
         self._drop(oldest.id)
         return True
+
+
+def _once(wants: list[Want]) -> list[Want]:
+    """A partition that is named again is read once: where it was named first, as it was named last, as in Kafka."""
+    once = {(want.topic, want.topic_id, want.partition): want for want in wants}
+    return wants if len(once) == len(wants) else list(once.values())
