@@ -41,7 +41,7 @@ fuzz: venv-dev  ## damaged requests for SECONDS (300) instead of the few that th
 torture: venv-dev  ## every crash sweep whole, CYCLES (500) kills under load, CUTS (100) of the power for each file system, SOAK (3600) seconds of mixed load in each mode
 	@BROKER_LITE_TORTURE=10 BROKER_LITE_CYCLES=$(CYCLES) BROKER_LITE_CUTS=$(CUTS) BROKER_LITE_LOAD=1 BROKER_LITE_FUZZ_REQUESTS=1000000 STRACE_KILLS=50 \
 		BROKER_LITE_STORM=600 BROKER_LITE_SOAK_SECONDS=$(SOAK) SECONDS=600 \
-		$(BIN)/python -m pytest -q -s -o timeout=0 tests/fuzz/test_live.py tests/server/test_load.py \
+		$(BIN)/python -m pytest -q -s -o timeout=0 tests/fuzz/test_live.py tests/server/test_load.py tests/amplification \
 		tests/crash tests/torture tests/log/test_compaction_model.py \
 		tests/transactions/test_crash_sweep.py tests/transactions/test_strace.py \
 		tests/transactions/test_storm.py tests/transactions/test_workload.py \

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker_lite.apis import mirror
 from broker_lite.apis.authorized import OPERATIONS, bits
+from broker_lite.apis.slices import Steps, at_once, run
 from broker_lite.errors import ErrorCode, Malformed, refusal
 from broker_lite.ids import TopicId
 from broker_lite.security.acls import CLUSTER_NAME, Operation, Resource
@@ -36,6 +37,9 @@ TEXTS = {
     Resource.CLUSTER: "Cluster authorization failed.",
     Resource.TRANSACTIONAL_ID: "Transactional Id authorization failed.",
 }
+
+MANY = 1000
+"""So many denials, and others go on while they are written down."""
 
 
 @dataclass(slots=True)
@@ -73,7 +77,11 @@ class Guard:
 
     def refused(self, request: object, resource: Resource) -> object:
         """The response for a request of which nothing is allowed."""
-        made = mirror.refused(request, self.response, self.ctx.version, CODES[resource], TEXTS[resource])
+        return at_once(self.refused_stepwise(request, resource))
+
+    def refused_stepwise(self, request: object, resource: Resource) -> Steps[object]:
+        code, text = CODES[resource], TEXTS[resource]
+        made = yield from mirror.refused_stepwise(request, self.response, self.ctx.version, code, text)
         if made is None:
             raise Malformed(f"{type(request).__name__} is not allowed and has no place for that")
         return made
@@ -100,23 +108,38 @@ def answer_for(
     """The handler's response to what is left of `request`, with entries for what was `denied` put before its own."""
     if not any(denied.values()):
         return ask(request)
-    left: list[object] = [
-        part for part in getattr(request, field) if not any(part is one for parts in denied.values() for one in parts)
-    ]
+    out = {id(part) for parts in denied.values() for part in parts}
+    left: list[object] = [part for part in getattr(request, field) if id(part) not in out]
+    entries = _denied_entries(guard, request, field, denied, answers)
+    answered = ask(with_only(request, field, left)) if left else None
+    if len(out) > MANY:
+        return _merged_later(guard, answered, entries, answers)
+    shape = at_once(entries)
+    return shape if answered is None else then(answered, lambda response: _merged(shape, response, answers))
+
+
+def _denied_entries(
+    guard: Guard, request: object, field: str, denied: dict[Resource, list[object]], answers: str
+) -> Steps[object]:
+    """A response with an entry for all that was denied, and nothing else."""
     extra: list[object] = []
     shape: object = None
     for resource, parts in denied.items():
         if parts:
-            shape = guard.refused(with_only(request, field, parts), resource)
+            shape = yield from guard.refused_stepwise(with_only(request, field, parts), resource)
             extra += getattr(shape, answers)
-    if not left:
-        setattr(shape, answers, extra)
-        return shape
+    setattr(shape, answers, extra)
+    return shape
 
-    def merge(response: object) -> object:
-        if not hasattr(response, answers):  # no reply is expected (acks=0): Kafka says that something failed by closing
-            raise Malformed("a part of the request is not allowed, and nobody waits for the answer")
-        setattr(response, answers, extra + getattr(response, answers))
-        return response
 
-    return then(ask(with_only(request, field, left)), merge)
+def _merged(shape: object, response: object, answers: str) -> object:
+    if not hasattr(response, answers):  # no reply is expected (acks=0): Kafka says that something failed by closing
+        raise Malformed("a part of the request is not allowed, and nobody waits for the answer")
+    setattr(response, answers, getattr(shape, answers) + getattr(response, answers))
+    return response
+
+
+async def _merged_later(guard: Guard, answered: object, entries: Steps[object], answers: str) -> object:
+    response = await answered if isinstance(answered, Awaitable) else answered
+    shape = await run(guard.ctx, entries)
+    return shape if response is None else _merged(shape, response, answers)

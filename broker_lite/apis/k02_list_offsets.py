@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
 from broker_lite.broker.threads import in_a_thread
 from broker_lite.clock import alarm
 from broker_lite.errors import BrokerError, InvalidRequest, UnsupportedVersion
@@ -58,26 +59,19 @@ _Later = tuple[ListOffsetsPartitionResponse, Partition, int, Opened, Question]
 @serves(ListOffsetsRequest, versions="0-11")
 def list_offsets(
     ctx: Context, req: ListOffsetsRequest
-) -> ListOffsetsResponse | Coroutine[object, object, ListOffsetsResponse]:
+) -> Steps[ListOffsetsResponse | Coroutine[object, object, ListOffsetsResponse]]:
     times_asked = Counter((topic.name, asked.partition_index) for topic in req.topics for asked in topic.partitions)
     committed = req.isolation_level == _READ_COMMITTED
     later: list[_Later] = []
 
-    def answer(topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-        return _answer(ctx, topic, asked, committed, later, twice=times_asked[topic, asked.partition_index] > 1)
-
-    response = ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    answer(topic.name, asked)
-                    for asked in {asked.partition_index: asked for asked in topic.partitions}.values()
-                ],
-            )
-            for topic in req.topics
-        ]
-    )
+    response = ListOffsetsResponse(topics=[])
+    for topic in req.topics:
+        lines: list[ListOffsetsPartitionResponse] = []
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=lines))
+        for index, asked in {asked.partition_index: asked for asked in topic.partitions}.items():
+            twice = times_asked[topic.name, index] > 1
+            lines.append(_answer(ctx, topic.name, asked, committed, later, twice=twice))
+            yield 1 + len(lines[-1].old_style_offsets) // 10
     return _answer_later(ctx, response, committed, later) if later else response
 
 

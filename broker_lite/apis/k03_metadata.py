@@ -20,11 +20,12 @@ from __future__ import annotations
 from broker_lite.apis.asked_topics import FIRST_BY_ID, meant
 from broker_lite.apis.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
 from broker_lite.broker.topics import Topic
 from broker_lite.config import broker as keys
 from broker_lite.errors import BrokerError, ErrorCode, InvalidRequest
 from broker_lite.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId, check_topic_name
-from broker_lite.wire.codec import encode
+from broker_lite.wire.codec import Piece, encode_in_parts
 from broker_lite.wire.messages.k03_metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -36,23 +37,37 @@ from broker_lite.wire.messages.k03_metadata import (
 
 _FIRST_WITH_NULL = 1
 _MOST_KEPT = 16
+_FEW = 10
+"""Topics that are told at once."""
 
 Alike = dict[tuple[int, ...], list[MetadataResponsePartition]]
 """The leader epochs of a topic's partitions, and how to say it."""
 
 
-@serves(MetadataRequest, versions="0-13")
-def metadata(ctx: Context, req: MetadataRequest) -> MetadataResponse:
+@serves(MetadataRequest, versions="0-13", stepwise=True)
+def metadata(ctx: Context, req: MetadataRequest) -> MetadataResponse | Steps[MetadataResponse]:
     if req.topics is None or (ctx.version < _FIRST_WITH_NULL and not req.topics):
         if ctx.broker.acls.on or ctx.broker.quotas.active:  # then it is not the same for everybody
-            return _response(ctx, req, _all(ctx, req))
+            return _everything(ctx, req)
         return _kept(ctx, req)
     asked, operations = meant(req.topics, ctx.version), _operations(req)
+    if len(asked) > _FEW:
+        return _many(ctx, req, asked, operations)
     topics = [_answer(ctx, one, req.allow_auto_topic_creation, operations) for one in asked]
     return _response(ctx, req, topics)
 
 
-def _kept(ctx: Context, req: MetadataRequest) -> MetadataResponse:
+def _many(
+    ctx: Context, req: MetadataRequest, asked: list[MetadataRequestTopic], operations: int
+) -> Steps[MetadataResponse]:
+    topics: list[MetadataResponseTopic] = []
+    for one in asked:
+        topics.append(_answer(ctx, one, req.allow_auto_topic_creation, operations))
+        yield 1 + len(topics[-1].partitions)
+    return _response(ctx, req, topics)
+
+
+def _kept(ctx: Context, req: MetadataRequest) -> MetadataResponse | Steps[MetadataResponse]:
     kept, now = ctx.broker.kept, ctx.broker.topics.version
     asked = (
         ctx.version,
@@ -62,17 +77,34 @@ def _kept(ctx: Context, req: MetadataRequest) -> MetadataResponse:
     )
     found = kept.get(asked)
     if found is None or found[0] != now:
-        if len(kept) >= _MOST_KEPT:
-            kept.clear()
-        response = _response(ctx, req, _all(ctx, req))
-        found = kept[asked] = (now, response, encode(response, ctx.version))
+        return _keep(ctx, req, asked)
     _, response, ctx.kept = found
     return response
 
 
-def _all(ctx: Context, req: MetadataRequest) -> list[MetadataResponseTopic]:
+def _keep(ctx: Context, req: MetadataRequest, asked: tuple[object, ...]) -> Steps[MetadataResponse]:
+    """What changes meanwhile makes it an old answer: good enough for who asked before, not for the next."""
+    kept, now = ctx.broker.kept, ctx.broker.topics.version
+    response = yield from _everything(ctx, req)
+    pieces: list[Piece] = []
+    for piece in encode_in_parts(response, ctx.version):
+        yield 0
+        pieces.append(piece)
+    response.topics = []
+    if len(kept) >= _MOST_KEPT:
+        kept.clear()
+    kept[asked] = (now, response, pieces)
+    ctx.kept = pieces
+    return response
+
+
+def _everything(ctx: Context, req: MetadataRequest) -> Steps[MetadataResponse]:
     alike: Alike = {}
-    return [_describe(ctx, topic, _operations(req), alike) for topic in ctx.broker.topics]
+    topics: list[MetadataResponseTopic] = []
+    for topic in list(ctx.broker.topics):
+        topics.append(_describe(ctx, topic, _operations(req), alike))
+        yield 1 + len(topics[-1].partitions)
+    return _response(ctx, req, topics)
 
 
 def _operations(req: MetadataRequest) -> int:

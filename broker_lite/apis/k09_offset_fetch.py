@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterator
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
 from broker_lite.coordinator.groups.coordinator import Groups
 from broker_lite.errors import BrokerError, ErrorCode
 from broker_lite.ids import NO_TOPIC_ID, TopicId
@@ -37,25 +38,40 @@ _FIRST_BY_ID = 10
 
 
 @serves(OffsetFetchRequest, versions="0-10")
-def offset_fetch(ctx: Context, req: OffsetFetchRequest) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
+def offset_fetch(
+    ctx: Context, req: OffsetFetchRequest
+) -> Steps[OffsetFetchResponse | Awaitable[OffsetFetchResponse]]:
+    """A group that asks for all its offsets again is answered again, as Kafka does, but they are looked up once."""
     asked = req.groups if ctx.version >= _FIRST_WITH_MANY else [_only_group(req)]
-    found = [_group(ctx, one, stable=req.require_stable) for one in asked]
-    unsynced = [at for at, one in enumerate(asked) if not ctx.broker.groups.is_durable(one.group_id)]
-    if unsynced:
-        return _when_durable(ctx, asked, found, unsynced)
-    return _response(ctx, asked, found)
+    known: dict[tuple[str, str | None, int], OffsetFetchResponseGroup] = {}
+    found: list[OffsetFetchResponseGroup] = []
+    for one in asked:
+        key = one.group_id, one.member_id, one.member_epoch
+        if one.topics is None and key in known:
+            yield 1 + sum(1 + len(topic.partitions) for topic in known[key].topics)
+            found.append(known[key])
+            continue
+        found.append((yield from _group(ctx, one, stable=req.require_stable)))
+        if one.topics is None:
+            known[key] = found[-1]
+    unsynced = {one.group_id for one in asked if not ctx.broker.groups.is_durable(one.group_id)}
+    return _when_durable(ctx, asked, found, unsynced) if unsynced else _response(ctx, asked, found)
 
 
 async def _when_durable(
-    ctx: Context, asked: list[OffsetFetchRequestGroup], found: list[OffsetFetchResponseGroup], unsynced: list[int]
+    ctx: Context, asked: list[OffsetFetchRequestGroup], found: list[OffsetFetchResponseGroup], unsynced: set[str]
 ) -> OffsetFetchResponse:
     """An offset that is told must not be lost: in `fsync` mode it is on disk first, as Kafka's is replicated."""
-    for at in unsynced:
-        group_id = asked[at].group_id
+    failed: dict[str, ErrorCode] = {}
+    for group_id in unsynced:
         try:
             await ctx.broker.groups.durable(group_id)
         except BrokerError as error:
-            found[at] = OffsetFetchResponseGroup(group_id=group_id, topics=[], error_code=ctx.code(error))
+            failed[group_id] = ctx.code(error)
+    for at, one in enumerate(asked):
+        if one.group_id in failed:
+            code = failed[one.group_id]
+            found[at] = OffsetFetchResponseGroup(group_id=one.group_id, topics=[], error_code=code)
     return _response(ctx, asked, found)
 
 
@@ -75,20 +91,23 @@ def _response(
     return _single(ctx, asked[0], found[0])
 
 
-def _group(ctx: Context, asked: OffsetFetchRequestGroup, *, stable: bool) -> OffsetFetchResponseGroup:
+def _group(ctx: Context, asked: OffsetFetchRequestGroup, *, stable: bool) -> Steps[OffsetFetchResponseGroup]:
+    yield 1
     group_id = asked.group_id
     try:
         groups = ctx.broker.groups.of(group_id)
         groups.check_fetch(group_id, asked.member_id, asked.member_epoch)
     except BrokerError as error:
         return OffsetFetchResponseGroup(group_id=group_id, topics=[], error_code=ctx.code(error))
-    wanted = _everything(ctx, groups, group_id) if asked.topics is None else asked.topics
+    wanted = list(_everything(ctx, groups, group_id)) if asked.topics is None else asked.topics
     if ctx.version >= _FIRST_BY_ID:
         # As Kafka has it: what nobody knows comes last.
         wanted = sorted(wanted, key=lambda topic: ctx.broker.topics.by_id(TopicId(topic.topic_id)) is None)
-    return OffsetFetchResponseGroup(
-        group_id=group_id, topics=[_topic(ctx, groups, group_id, topic, stable=stable) for topic in wanted]
-    )
+    topics = []
+    for topic in wanted:
+        yield 1 + len(topic.partition_indexes)
+        topics.append(_topic(ctx, groups, group_id, topic, stable=stable))
+    return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
 
 
 def _everything(ctx: Context, groups: Groups, group_id: str) -> Iterator[OffsetFetchRequestTopics]:

@@ -13,6 +13,7 @@ Not done
 from __future__ import annotations
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
 from broker_lite.errors import ErrorCode, InvalidRequest
 from broker_lite.wire.messages.k10_find_coordinator import (
     Coordinator,
@@ -28,18 +29,17 @@ _NO_ERROR = "NONE"
 
 
 @serves(FindCoordinatorRequest, versions="0-6")
-def find_coordinator(ctx: Context, req: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def find_coordinator(ctx: Context, req: FindCoordinatorRequest) -> Steps[FindCoordinatorResponse]:
     node = ctx.advertised()
     if req.key_type not in (GROUP, TRANSACTION):
         return _refuse(ctx, req, InvalidRequest(f"there is no coordinator for keys of type {req.key_type}"))
     if ctx.version < _FIRST_WITH_MANY:
         return FindCoordinatorResponse(node_id=node.id, host=node.host, port=node.port, error_message=_NO_ERROR)
-    return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(key=key, node_id=node.id, host=node.host, port=node.port, error_message="")
-            for key in req.coordinator_keys
-        ]
-    )
+    found: list[Coordinator] = []
+    for key in req.coordinator_keys:
+        yield 1
+        found.append(Coordinator(key=key, node_id=node.id, host=node.host, port=node.port, error_message=""))
+    return FindCoordinatorResponse(coordinators=found)
 
 
 def _refuse(ctx: Context, req: FindCoordinatorRequest, error: InvalidRequest) -> FindCoordinatorResponse:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from broker_lite.apis.authorized import GROUP_OPERATIONS, NOT_ASKED
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.coordinator.groups.classic import ClassicGroup
 from broker_lite.coordinator.groups.state import State
 from broker_lite.errors import BrokerError, GroupIdNotFound
@@ -26,12 +28,24 @@ _FIRST_WITH_NOT_FOUND = 6
 
 
 @serves(DescribeGroupsRequest, versions="0-6")
-def describe_groups(ctx: Context, req: DescribeGroupsRequest) -> DescribeGroupsResponse:
+def describe_groups(ctx: Context, req: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
+    """A group that is asked for again is told again, as Kafka does, but looked up once."""
     operations = GROUP_OPERATIONS if req.include_authorized_operations else NOT_ASKED
-    groups = [_describe(ctx, group_id) for group_id in req.groups]
-    for group in groups:
-        group.authorized_operations = operations if group.error_code == 0 else NOT_ASKED
+    found: dict[str, tuple[DescribedGroup, int]] = {}
+    groups: list[DescribedGroup] = []
+    for group_id in req.groups:
+        if group_id not in found:
+            group = _describe(ctx, group_id)
+            group.authorized_operations = operations if group.error_code == 0 else NOT_ASKED
+            found[group_id] = group, _units(group)
+        yield found[group_id][1]
+        groups.append(found[group_id][0])
     return DescribeGroupsResponse(groups=groups)
+
+
+def _units(group: DescribedGroup) -> int:
+    members = (units(len(one.member_metadata) + len(one.member_assignment)) for one in group.members)
+    return units(len(group.group_id)) + sum(members)
 
 
 def _describe(ctx: Context, group_id: str) -> DescribedGroup:

@@ -9,22 +9,26 @@ Versions
 from __future__ import annotations
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.wire.messages.k16_list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
 @serves(ListGroupsRequest, versions="0-5")
-def list_groups(ctx: Context, req: ListGroupsRequest) -> ListGroupsResponse:
+def list_groups(ctx: Context, req: ListGroupsRequest) -> Steps[ListGroupsResponse]:
     states = {state.lower() for state in req.states_filter}
     types = {kind.lower() for kind in req.types_filter}
-    return ListGroupsResponse(
-        groups=[
+    listed: list[ListedGroup] = []
+    for group in list(ctx.broker.groups):
+        if (states and group.state.value.lower() not in states) or (types and group.kind not in types):
+            continue
+        yield units(len(group.id))
+        listed.append(
             ListedGroup(
                 group_id=group.id,
                 protocol_type=group.protocol_type or "",
                 group_state=group.state.value,
                 group_type=group.kind,
             )
-            for group in ctx.broker.groups
-            if (not states or group.state.value.lower() in states) and (not types or group.kind in types)
-        ]
-    )
+        )
+    return ListGroupsResponse(groups=listed)

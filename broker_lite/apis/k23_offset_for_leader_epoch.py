@@ -9,6 +9,8 @@ Versions
 from __future__ import annotations
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.errors import BrokerError
 from broker_lite.wire.messages.k23_offset_for_leader_epoch import (
     EpochEndOffset,
@@ -20,15 +22,15 @@ from broker_lite.wire.messages.k23_offset_for_leader_epoch import (
 
 
 @serves(OffsetForLeaderEpochRequest, versions="2-4")
-def offset_for_leader_epoch(ctx: Context, req: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_answer(ctx, topic.topic, asked) for asked in topic.partitions]
-            )
-            for topic in req.topics
-        ]
-    )
+def offset_for_leader_epoch(ctx: Context, req: OffsetForLeaderEpochRequest) -> Steps[OffsetForLeaderEpochResponse]:
+    topics: list[OffsetForLeaderTopicResult] = []
+    for topic in req.topics:
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=[]))
+        yield units(len(topic.topic))
+        for asked in topic.partitions:
+            yield 1
+            topics[-1].partitions.append(_answer(ctx, topic.topic, asked))
+    return OffsetForLeaderEpochResponse(topics=topics)
 
 
 def _answer(ctx: Context, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:

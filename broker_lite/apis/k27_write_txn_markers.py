@@ -8,6 +8,7 @@ Versions
 from __future__ import annotations
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Pause
 from broker_lite.errors import BrokerError, ErrorCode
 from broker_lite.ids import TopicPartition
 from broker_lite.wire.messages.k27_write_txn_markers import (
@@ -22,6 +23,7 @@ from broker_lite.wire.messages.k27_write_txn_markers import (
 
 @serves(WriteTxnMarkersRequest, versions="1-2")
 async def write_txn_markers(ctx: Context, req: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    pause = Pause()
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(
@@ -32,9 +34,9 @@ async def write_txn_markers(ctx: Context, req: WriteTxnMarkersRequest) -> WriteT
                         partitions=[
                             WritableTxnMarkerPartitionResult(
                                 partition_index=index,
-                                error_code=await _write(ctx, marker, TopicPartition(topic.name, index)),
+                                error_code=await _write(ctx, marker, TopicPartition(topic.name, index), pause),
                             )
-                            for index in topic.partition_indexes
+                            for index in dict.fromkeys(topic.partition_indexes)  # as Kafka: once
                         ],
                     )
                     for topic in marker.topics
@@ -45,7 +47,8 @@ async def write_txn_markers(ctx: Context, req: WriteTxnMarkersRequest) -> WriteT
     )
 
 
-async def _write(ctx: Context, marker: WritableTxnMarker, tp: TopicPartition) -> ErrorCode:
+async def _write(ctx: Context, marker: WritableTxnMarker, tp: TopicPartition, pause: Pause) -> ErrorCode:
+    await pause.if_due()
     try:
         await ctx.broker.transactions.write_marker(
             tp,

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from broker_lite.apis.acl_bindings import filter_of, require_acls
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.security.acls import Binding, Pattern, Resource
 from broker_lite.wire.messages.k29_describe_acls import (
     AclDescription,
@@ -21,12 +23,13 @@ from broker_lite.wire.messages.k29_describe_acls import (
 
 
 @serves(DescribeAclsRequest, versions="0-3")
-def describe_acls(ctx: Context, req: DescribeAclsRequest) -> DescribeAclsResponse:
+def describe_acls(ctx: Context, req: DescribeAclsRequest) -> Steps[DescribeAclsResponse]:
     require_acls(ctx)
     wanted = filter_of(ctx.version, req)
     by_resource: dict[tuple[Resource, str, Pattern], list[Binding]] = {}
     for one in ctx.broker.acls.matching(wanted):
         if ctx.version > 0 or one.pattern is Pattern.LITERAL:
+            yield units(len(one.name) + len(one.principal))
             by_resource.setdefault((one.resource, one.name, one.pattern), []).append(one)
     return DescribeAclsResponse(
         error_message="",

@@ -23,9 +23,10 @@ def alter_replica_log_dirs(ctx: Context, req: AlterReplicaLogDirsRequest) -> Alt
     ours = ctx.broker.folder.path.absolute()
     found: dict[str, dict[int, ErrorCode]] = {}
     for folder in req.dirs:
+        is_ours = Path(folder.path) == ours
         for topic in folder.topics:
             for index in topic.partitions:
-                code = _code(ctx, topic.name, index) if Path(folder.path) == ours else ErrorCode.LOG_DIR_NOT_FOUND
+                code = _code(ctx, topic.name, index) if is_ours else ErrorCode.LOG_DIR_NOT_FOUND
                 found.setdefault(topic.name, {})[index] = code
     return AlterReplicaLogDirsResponse(
         results=[

@@ -13,6 +13,8 @@ import shutil
 from pathlib import Path
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.config.start import Durability
 from broker_lite.wire.messages.k35_describe_log_dirs import (
     DescribableLogDirTopic,
@@ -25,16 +27,18 @@ from broker_lite.wire.messages.k35_describe_log_dirs import (
 
 
 @serves(DescribeLogDirsRequest, versions="1-5")
-def describe_log_dirs(ctx: Context, req: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def describe_log_dirs(ctx: Context, req: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:
     wanted = None if req.topics is None else _wanted(req.topics)
     found: dict[str, list[DescribeLogDirsPartition]] = {}
-    for topic in ctx.broker.topics:
+    for topic in list(ctx.broker.topics):
+        yield units(len(topic.name))
         parts = [
             DescribeLogDirsPartition(partition_index=index, partition_size=size, offset_lag=0, is_future_key=False)
             for index, size in ctx.broker.topics.sizes(topic)
             if wanted is None or (topic.name, index) in wanted
         ]
         if parts:
+            yield len(parts)
             found[topic.name] = parts
     folder = ctx.broker.folder.path.absolute()
     total, usable = (-1, -1) if ctx.broker.options.durability is Durability.MEMORY else _disk(folder)

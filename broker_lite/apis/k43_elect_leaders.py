@@ -8,6 +8,8 @@ Versions
 from __future__ import annotations
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.errors import ErrorCode
 from broker_lite.wire.messages.k43_elect_leaders import (
     ElectLeadersRequest,
@@ -20,22 +22,21 @@ _PREFERRED_OR_UNCLEAN = (0, 1)
 
 
 @serves(ElectLeadersRequest, versions="0-2")
-def elect_leaders(ctx: Context, req: ElectLeadersRequest) -> ElectLeadersResponse:
+def elect_leaders(ctx: Context, req: ElectLeadersRequest) -> Steps[ElectLeadersResponse]:
     known_type = req.election_type in _PREFERRED_OR_UNCLEAN
     if req.topic_partitions is None:
         # Kafka lists only partitions that needed an election, under every topic.
         results = [ReplicaElectionResult(topic=topic.name, partition_result=[]) for topic in ctx.broker.topics]
     else:
-        results = [
-            ReplicaElectionResult(
-                topic=asked.topic,
-                partition_result=[
+        results = []
+        for asked in req.topic_partitions:
+            results.append(ReplicaElectionResult(topic=asked.topic, partition_result=[]))
+            yield units(len(asked.topic))
+            for index in asked.partitions:
+                yield 1
+                results[-1].partition_result.append(
                     _elect(ctx, asked.topic, index) if known_type else _unknown_type(index, req.election_type)
-                    for index in asked.partitions
-                ],
-            )
-            for asked in req.topic_partitions
-        ]
+                )
     return ElectLeadersResponse(
         error_code=ErrorCode.NONE if known_type else ErrorCode.INVALID_REQUEST, replica_election_results=results
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from broker_lite.apis.k19_create_topics import check_assignment
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.errors import BrokerError, ErrorCode, UnknownTopicOrPartition
 from broker_lite.wire.messages.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -21,16 +23,16 @@ from broker_lite.wire.messages.k45_alter_partition_reassignments import (
 @serves(AlterPartitionReassignmentsRequest, versions="0-1")
 def alter_partition_reassignments(
     ctx: Context, req: AlterPartitionReassignmentsRequest
-) -> AlterPartitionReassignmentsResponse:
+) -> Steps[AlterPartitionReassignmentsResponse]:
+    responses: list[ReassignableTopicResponse] = []
+    for topic in req.topics:
+        responses.append(ReassignableTopicResponse(name=topic.name, partitions=[]))
+        yield units(len(topic.name))
+        for asked in topic.partitions:
+            yield 1
+            responses[-1].partitions.append(_move(ctx, topic.name, asked))
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=req.allow_replication_factor_change,
-        error_message=None,
-        responses=[
-            ReassignableTopicResponse(
-                name=topic.name, partitions=[_move(ctx, topic.name, asked) for asked in topic.partitions]
-            )
-            for topic in req.topics
-        ],
+        allow_replication_factor_change=req.allow_replication_factor_change, error_message=None, responses=responses
     )
 
 

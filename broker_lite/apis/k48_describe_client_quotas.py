@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
 from broker_lite.broker.quotas import CLIENT, IP, USER, Entity
 from broker_lite.errors import BrokerError, InvalidRequest, UnsupportedVersion
 from broker_lite.wire.messages.k48_describe_client_quotas import (
@@ -41,7 +42,7 @@ def _refused(ctx: Context, req: DescribeClientQuotasRequest, error: BrokerError)
 
 
 @serves(DescribeClientQuotasRequest, versions="0-1", refuse=_refused)
-def describe_client_quotas(ctx: Context, req: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+def describe_client_quotas(ctx: Context, req: DescribeClientQuotasRequest) -> Steps[DescribeClientQuotasResponse]:
     tests: dict[str, Test] = {}
     for component in req.components:
         _check_kind(component.entity_type, tests)
@@ -51,14 +52,16 @@ def describe_client_quotas(ctx: Context, req: DescribeClientQuotasRequest) -> De
             "Invalid entity filter component combination. IP filter component should not be used with user or "
             "clientId filter component."
         )
-    entries = [
-        EntryData(
-            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-            values=[ValueData(key=key, value=limit) for key, limit in sorted(limits.items(), key=_place(limits))],
-        )
-        for entity, limits in ctx.broker.quotas
-        if _fits(entity, tests, strict=req.strict)
-    ]
+    entries: list[EntryData] = []
+    for entity, limits in list(ctx.broker.quotas):
+        if _fits(entity, tests, strict=req.strict):
+            yield 1 + len(entity) + len(limits)
+            values = [ValueData(key=key, value=limit) for key, limit in sorted(limits.items(), key=_place(limits))]
+            entries.append(
+                EntryData(
+                    entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity], values=values
+                )
+            )
     return DescribeClientQuotasResponse(error_message="", entries=entries)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.errors import ErrorCode
 from broker_lite.wire.messages.k50_describe_user_scram_credentials import (
     CredentialInfo,
@@ -17,11 +19,13 @@ from broker_lite.wire.messages.k50_describe_user_scram_credentials import (
 @serves(DescribeUserScramCredentialsRequest, versions="0")
 def describe_user_scram_credentials(
     ctx: Context, req: DescribeUserScramCredentialsRequest
-) -> DescribeUserScramCredentialsResponse:
+) -> Steps[DescribeUserScramCredentialsResponse]:
     times = Counter(user.name for user in req.users) if req.users else Counter(list(ctx.broker.users))
-    return DescribeUserScramCredentialsResponse(
-        error_message="", results=[_describe(ctx, name, count) for name, count in times.items()]
-    )
+    results: list[DescribeUserScramCredentialsResult] = []
+    for name, count in times.items():
+        yield units(2 * len(name))
+        results.append(_describe(ctx, name, count))
+    return DescribeUserScramCredentialsResponse(error_message="", results=results)
 
 
 def _describe(ctx: Context, name: str, times: int) -> DescribeUserScramCredentialsResult:

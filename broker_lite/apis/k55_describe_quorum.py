@@ -8,6 +8,8 @@ Versions
 from __future__ import annotations
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.errors import ErrorCode
 from broker_lite.ids import parse_topic_id
 from broker_lite.wire.messages.k55_describe_quorum import (
@@ -27,18 +29,17 @@ _NO_ID = "A" * 22
 
 
 @serves(DescribeQuorumRequest, versions="0-2")
-def describe_quorum(ctx: Context, req: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def describe_quorum(ctx: Context, req: DescribeQuorumRequest) -> Steps[DescribeQuorumResponse]:
     ours = [[topic.topic_name, *(part.partition_index for part in topic.partitions)] for topic in req.topics]
     if ours != [[_TOPIC, 0]]:
-        return DescribeQuorumResponse(
-            topics=[
-                TopicDataResult(
-                    topic_name=topic.topic_name,
-                    partitions=[_unknown(part.partition_index) for part in topic.partitions],
-                )
-                for topic in req.topics
-            ]
-        )
+        topics: list[TopicDataResult] = []
+        for topic in req.topics:
+            topics.append(TopicDataResult(topic_name=topic.topic_name, partitions=[]))
+            yield units(len(topic.topic_name))
+            for part in topic.partitions:
+                yield 1
+                topics[-1].partitions.append(_unknown(part.partition_index))
+        return DescribeQuorumResponse(topics=topics)
     node, end, now = ctx.advertised(), ctx.broker.journal_end, ctx.broker.clock.now_ms()
     directory = ctx.broker.folder.id if ctx.broker.features_on.level("kraft.version") else _NO_ID
     voter = ReplicaState(

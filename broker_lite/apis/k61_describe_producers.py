@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.errors import BrokerError
 from broker_lite.ids import check_topic_name
 from broker_lite.wire.messages.k61_describe_producers import (
@@ -15,15 +17,16 @@ from broker_lite.wire.messages.k61_describe_producers import (
 
 
 @serves(DescribeProducersRequest, versions="0")
-def describe_producers(ctx: Context, req: DescribeProducersRequest) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name, partitions=[_describe(ctx, topic.name, index) for index in topic.partition_indexes]
-            )
-            for topic in req.topics
-        ]
-    )
+def describe_producers(ctx: Context, req: DescribeProducersRequest) -> Steps[DescribeProducersResponse]:
+    topics: list[TopicResponse] = []
+    for topic in req.topics:
+        topics.append(TopicResponse(name=topic.name, partitions=[]))
+        yield units(len(topic.name))
+        for index in topic.partition_indexes:
+            partition = _describe(ctx, topic.name, index)
+            yield 1 + len(partition.active_producers)
+            topics[-1].partitions.append(partition)
+    return DescribeProducersResponse(topics=topics)
 
 
 def _describe(ctx: Context, topic: str, index: int) -> PartitionResponse:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.errors import BrokerError
 from broker_lite.wire.messages.k65_describe_transactions import (
     DescribeTransactionsRequest,
@@ -13,8 +15,15 @@ from broker_lite.wire.messages.k65_describe_transactions import (
 
 
 @serves(DescribeTransactionsRequest, versions="0")
-def describe_transactions(ctx: Context, req: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(transaction_states=[_describe(ctx, name) for name in req.transactional_ids])
+def describe_transactions(ctx: Context, req: DescribeTransactionsRequest) -> Steps[DescribeTransactionsResponse]:
+    """An id that is asked for again is told again, as Kafka does, but looked up once."""
+    found: dict[str, TransactionState] = {}
+    states: list[TransactionState] = []
+    for name in req.transactional_ids:
+        state = found[name] = found.get(name) or _describe(ctx, name)
+        yield units(len(name)) + sum(units(len(one.topic) + 4 * len(one.partitions)) for one in state.topics)
+        states.append(state)
+    return DescribeTransactionsResponse(transaction_states=states)
 
 
 def _describe(ctx: Context, name: str) -> TransactionState:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from broker_lite.apis.authorized import GROUP_OPERATIONS, NOT_ASKED
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.coordinator.groups.consumer import NONE, ConsumerGroup, ConsumerMember, Places, by_topic
 from broker_lite.errors import BrokerError, ErrorCode, GroupIdNotFound, InvalidGroupId
 from broker_lite.ids import TopicId
@@ -25,15 +27,36 @@ _CONSUMER = 1
 
 
 @serves(ConsumerGroupDescribeRequest, versions="0-1")
-def consumer_group_describe(ctx: Context, req: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-    groups = [_described(ctx, group_id) for group_id in req.group_ids]
+def consumer_group_describe(ctx: Context, req: ConsumerGroupDescribeRequest) -> Steps[ConsumerGroupDescribeResponse]:
+    """A group that is asked for again is told again, as Kafka does, but looked up once."""
     operations = GROUP_OPERATIONS if req.include_authorized_operations else NOT_ASKED
-    for group in groups:
-        group.authorized_operations = operations if group.error_code == 0 else NOT_ASKED
+    found: dict[str, tuple[DescribedGroup, int]] = {}
+    groups: list[DescribedGroup] = []
+    for group_id in req.group_ids:
+        if group_id not in found:
+            group = yield from _described(ctx, group_id)
+            group.authorized_operations = operations if group.error_code == 0 else NOT_ASKED
+            found[group_id] = group, _units(group)
+        else:
+            yield found[group_id][1]
+        groups.append(found[group_id][0])
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
-def _described(ctx: Context, group_id: str) -> DescribedGroup:
+def _units(group: DescribedGroup) -> int:
+    return units(len(group.group_id)) + sum(map(_units_of_member, group.members))
+
+
+def _units_of_member(member: Member) -> int:
+    """Its topics and partitions are most of it."""
+    size = sum(map(len, member.subscribed_topic_names)) + len(member.client_id)
+    for assignment in (member.assignment, member.target_assignment):
+        size += sum(20 + len(one.topic_name) + 4 * len(one.partitions) for one in assignment.topic_partitions)
+    return units(size)
+
+
+def _described(ctx: Context, group_id: str) -> Steps[DescribedGroup]:
+    yield units(len(group_id))
     described = DescribedGroup(
         group_id=group_id, group_state="", group_epoch=0, assignment_epoch=0, assignor_name="", members=[]
     )
@@ -51,7 +74,9 @@ def _described(ctx: Context, group_id: str) -> DescribedGroup:
     described.group_state = group.state.value
     described.group_epoch, described.assignment_epoch = group.epoch, group.assignment_epoch
     described.assignor_name = group.assignor(ctx.broker.groups.settings.assignors[0])
-    described.members = [_member(ctx, group, member) for member in group.members.values()]
+    for member in list(group.members.values()):
+        described.members.append(_member(ctx, group, member))
+        yield _units_of_member(described.members[-1])
     return described
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from broker_lite.apis.config_resources import Resource
 from broker_lite.apis.registry import Context, serves
+from broker_lite.apis.slices import Steps
+from broker_lite.broker.responses import units
 from broker_lite.config.key import Scope
 from broker_lite.errors import UnsupportedVersion
 from broker_lite.wire.messages.k74_list_config_resources import (
@@ -21,7 +23,7 @@ _FIRST_WITH_KINDS = 1
 
 
 @serves(ListConfigResourcesRequest, versions="0-1")
-def list_config_resources(ctx: Context, req: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+def list_config_resources(ctx: Context, req: ListConfigResourcesRequest) -> Steps[ListConfigResourcesResponse]:
     broker = ctx.broker
     kinds = set(req.resource_types) or set(Resource)
     if ctx.version < _FIRST_WITH_KINDS:
@@ -36,11 +38,9 @@ def list_config_resources(ctx: Context, req: ListConfigResourcesRequest) -> List
         Resource.BROKER: node,
         Resource.TOPIC: [topic.name for topic in broker.topics],
     }
-    return ListConfigResourcesResponse(
-        config_resources=[
-            ConfigResource(resource_name=name, resource_type=kind)
-            for kind, all_of_it in names.items()
-            if kind in kinds
-            for name in all_of_it
-        ]
-    )
+    found: list[ConfigResource] = []
+    for kind, all_of_it in names.items():
+        for name in all_of_it if kind in kinds else ():
+            yield units(len(name))
+            found.append(ConfigResource(resource_name=name, resource_type=kind))
+    return ListConfigResourcesResponse(config_resources=found)

@@ -2,7 +2,7 @@
 
 A handler is a function with `@serves` in a file of its own, `kNN_name.py`; `load` imports them all. A plain `def`
 answers at once and costs no task switch; it may also return something to wait for, and an `async def` does so
-always.
+always. A generator is a handler that may run long, and lets others go on (`slices.py`).
 
 A handler answers with a response or raises. Of what it raises
 
@@ -22,18 +22,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Awaitable, Callable
-from enum import Enum
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from broker_lite.apis import mirror, watch
+from broker_lite.apis.replies import NO_REPLY as NO_REPLY
+from broker_lite.apis.replies import Answer as Answer
+from broker_lite.apis.replies import NoPlace, awaited, in_turn, large, later, now, refused, reply, written
+from broker_lite.apis.replies import NoReply as NoReply
 from broker_lite.apis.routes import Handler, Older, Refuse, Request, Route, Served, route_of
+from broker_lite.apis.slices import LARGE_REQUEST, TakesLong, in_slices, is_stepwise
 from broker_lite.config.key import Key
-from broker_lite.errors import BrokerError, ErrorCode, Malformed, refusal
-from broker_lite.logs import get_logger
+from broker_lite.errors import BrokerError, ErrorCode, Malformed
 from broker_lite.shapes import dataclass
-from broker_lite.wire.codec import Piece, decode, encode
+from broker_lite.wire.codec import Piece, decode
 from broker_lite.wire.headers import read_request_header, request_is_flexible
 from broker_lite.wire.messages import response_class
 from broker_lite.wire.primitives import skip_tags
@@ -43,28 +46,9 @@ if TYPE_CHECKING:
     from broker_lite.broker.broker import Broker
     from broker_lite.security.acls import Allowed
 
-log = get_logger(__name__)
-
-Answer = list[Piece] | None
-"""A reply with its size and header, ready for the socket; None is no reply."""
-
-
-class NoReply(Enum):
-    NO_REPLY = "no reply"
-
-
-NO_REPLY: Final = NoReply.NO_REPLY
-"""What a handler returns when the client does not wait for an answer (acks=0)."""
-
-
-class NoPlace(Malformed):
-    """An error that a response cannot say, because the request named nothing of which it could be said."""
-
-
 FEW_ELEMENTS = 1000
 """Array elements in a request of somebody who has not logged in."""
 _read_header = struct.Struct(">hhih").unpack_from
-_UNEXPECTED = "The server experienced an unexpected error when processing the request."
 
 
 @dataclass(slots=True)
@@ -113,6 +97,8 @@ class Context:
     """Seconds of silence."""
     kept: list[Piece] | None = None
     """The response's bytes, where a handler has them already."""
+    has_turn: bool = False
+    """This request may take long: its handler runs in slices."""
 
     def advertised(self) -> Node:
         """This broker, at the address that this client can reach."""
@@ -141,8 +127,12 @@ class Registry:
         refuse: Refuse[Request] | None = None,
         unknown_version: Callable[[Context], object] | None = None,
         only_if: Key[bool] | None = None,
+        stepwise: bool = False,
     ) -> Callable[[Callable[[Context, Request], object]], Callable[[Context, Request], object]]:
-        """Declare the handler of an API. It gets the advertised versions too and says itself what it thinks of them."""
+        """Declare the handler of an API. It gets the advertised versions too and says itself what it thinks of them.
+
+        A generator is `stepwise`; a function that returns one where the request is not small has to say so.
+        """
         known, key = spec_of(request).versions, spec_of(request).key
         assert key is not None, f"{request.__name__} has no key"
         assert key not in self._served, f"{request.__name__} is served twice"
@@ -151,6 +141,8 @@ class Registry:
         assert {*served_versions, *advertised} <= set(known), f"{request.__name__} is declared for {known} only"
 
         def register(handler: Callable[[Context, Request], object]) -> Callable[[Context, Request], object]:
+            steps = stepwise or is_stepwise(handler)
+            runs = in_slices(handler) if steps else handler
             served = self._served[key] = Served(
                 key=key,
                 name=request.__name__.removesuffix("Request"),
@@ -158,11 +150,12 @@ class Registry:
                 advertised=advertised,
                 request=request,
                 response=response_class(key),
-                handler=cast("Handler[object]", handler),
+                handler=cast("Handler[object]", runs),
                 refuse=cast("Refuse[object] | None", refuse),
                 older=older or {},
                 unknown_version=unknown_version,
                 only_if=only_if,
+                stepwise=steps,
             )
             for version in {*served_versions, *advertised}:
                 self._routes[key, version] = route_of(served, version)
@@ -199,29 +192,33 @@ class Registry:
                     pos = skip_tags(frame, pos, tags)
         except (struct.error, IndexError):
             raise Malformed(f"a request header is cut short at {len(frame)} bytes") from None
+        ctx = Context(broker, connection, version, correlation_id, client_id, route.older)
+        if route.stepwise and len(frame) > LARGE_REQUEST:
+            return large(route, ctx, frame, pos)
         request: object
         request, _ = decode(route.request, version, frame, pos)
-        ctx = Context(broker, connection, version, correlation_id, client_id, route.older)
         try:
             # Every request passes here: decoded, about to be handled.
             handle = route.permitted if broker.acls.on else route.handler
             if broker.quotas.active or broker.metrics is not None:
                 wait = watch.begin(ctx, len(frame))
                 if wait > 0:
-                    return _later(route, handle, ctx, request, wait)
+                    return later(route, ctx, frame, pos, wait)
                 response = watch.timed(handle, ctx, request)
             else:
                 response = handle(ctx, request)
             if type(response) is route.response or response is NO_REPLY:
                 if broker.settling.unsettled:
-                    return _wait(route, ctx, request, _now(response))
-                return _reply(route, ctx, response)
+                    return awaited(route, ctx, request, now(response))
+                return reply(route, ctx, response)
             assert isinstance(response, Awaitable), f"{route.served.name} was answered with {type(response)}"
-            return _wait(route, ctx, request, response)
+            return awaited(route, ctx, request, response)
         except Malformed:
             raise
+        except TakesLong:
+            return in_turn(route, ctx, frame, pos)
         except Exception as error:
-            return _reply(route, ctx, _refused(route, ctx, request, error))
+            return reply(route, ctx, refused(route, ctx, request, error))
 
     def refuse(self, broker: Broker, connection: ConnectionFacts, frame: memoryview, error: BrokerError) -> Answer:
         """The reply that an API gives when `error` keeps it from doing anything. For who is not to be trusted yet.
@@ -237,10 +234,10 @@ class Registry:
         name = header.client_id or ""
         ctx = Context(broker, connection, header.api_version, header.correlation_id, name, route.older)
         try:
-            response = _refused(route, ctx, request, error)
+            response = refused(route, ctx, request, error)
         except NoPlace:
             response = mirror.empty(request, route.response, ctx.version)
-        return _written(route, ctx, response)
+        return written(route, ctx, response)
 
     def _unknown(
         self, broker: Broker, connection: ConnectionFacts, key: int, version: int, correlation_id: int, client_id: str
@@ -252,79 +249,7 @@ class Registry:
             lowest, highest = served.advertised[0], served.advertised[-1]
             raise Malformed(f"{served.name} is served in versions {lowest} to {highest}, not {version}")
         ctx = Context(broker, connection, 0, correlation_id, client_id, served.older)
-        return _reply(self._routes[key, 0], ctx, served.unknown_version(ctx))
-
-
-async def _now(response: object) -> object:
-    return response
-
-
-async def _wait(route: Route, ctx: Context, request: object, waits: Awaitable[object]) -> Answer:
-    try:
-        response = await waits
-        if ctx.broker.settling.unsettled:
-            await ctx.broker.settling.settled()
-        return _reply(route, ctx, response)
-    except Malformed:
-        raise
-    except Exception as error:
-        return _reply(route, ctx, _refused(route, ctx, request, error))
-
-
-async def _later(route: Route, handle: Handler[object], ctx: Context, request: object, seconds: float) -> Answer:
-    """The connection has to be silent for a while, so we do not hear it."""
-    await watch.sit_out(ctx, seconds)
-    try:
-        response = watch.timed(handle, ctx, request)
-        if isinstance(response, Awaitable):
-            response = await response
-        if ctx.broker.settling.unsettled:
-            await ctx.broker.settling.settled()
-        return _reply(route, ctx, response)
-    except Malformed:
-        raise
-    except Exception as error:
-        return _reply(route, ctx, _refused(route, ctx, request, error))
-
-
-def _reply(route: Route, ctx: Context, response: object) -> Answer:
-    """Every request passes here: answered, about to be written."""
-    if ctx.broker.quotas.active or ctx.broker.metrics is not None:
-        watch.end(ctx, route.served.key, route.served.name, response)
-    return None if response is NO_REPLY else _written(route, ctx, response)
-
-
-def _written(route: Route, ctx: Context, response: object) -> Answer:
-    pieces = encode(response, route.version) if ctx.kept is None else list(ctx.kept)
-    size = route.header_size + sum(map(len, pieces))
-    first = pieces[0]
-    assert isinstance(first, bytes), f"{route.served.name} does not start with its own bytes"
-    pieces[0] = route.pack_header(size, ctx.correlation_id) + first
-    if ctx.size and ctx.broker.metrics is not None:
-        ctx.broker.metrics.of(route.served.name).sent += size + 4
-    return pieces
-
-
-def _refused(route: Route, ctx: Context, request: object, error: Exception) -> object:
-    """The response that says so."""
-    served = route.served
-    if not isinstance(error, BrokerError):
-        log.error(
-            "request.failed",
-            api=served.name,
-            version=ctx.version,
-            correlation_id=ctx.correlation_id,
-            client_id=ascii(ctx.client_id[:64]),
-            peer=ctx.connection.peer,
-            exc_info=error,
-        )
-        error = refusal(ErrorCode.UNKNOWN_SERVER_ERROR, _UNEXPECTED)
-    if served.refuse is not None:
-        return served.refuse(ctx, request, error)
-    response = mirror.refused(request, served.response, ctx.version, ctx.code(error), error.message)
-    if response is None:
-        raise NoPlace(f"{served.name} has no place for {error.code.name}: {error.message}")
-    return response
+        return reply(self._routes[key, 0], ctx, served.unknown_version(ctx))
 
 
 def load() -> None:

@@ -44,6 +44,8 @@ class Served:
     unknown_version: Callable[[Context], object] | None
     only_if: Key[bool] | None
     """The setting without which there is no such API."""
+    stepwise: bool
+    """The handler may take long, and can be interrupted (`slices.py`)."""
 
 
 @dataclass(slots=True)
@@ -62,6 +64,7 @@ class Route:
     pack_header: Callable[[int, int], bytes]
     header_size: int
     only_if: Key[bool] | None
+    stepwise: bool
 
 
 def route_of(served: Served, version: int) -> Route:
@@ -78,6 +81,7 @@ def route_of(served: Served, version: int) -> Route:
         pack_header=_pack_flexible_header if flexible else _pack_header,
         header_size=5 if flexible else 4,
         only_if=served.only_if,
+        stepwise=served.stepwise,
     )
 
 

@@ -30,6 +30,7 @@ from broker_lite.broker.producer_ids import ProducerIds
 from broker_lite.broker.purgatory import Purgatory
 from broker_lite.broker.quotas import Quotas
 from broker_lite.broker.removal import Removal
+from broker_lite.broker.responses import ResponseBudget
 from broker_lite.broker.settling import Settling
 from broker_lite.broker.telemetry import Telemetry
 from broker_lite.broker.topics import Topic, Topics
@@ -82,6 +83,7 @@ class Broker:
         self.kept: dict[tuple[object, ...], tuple[int, MetadataResponse, list[Piece]]] = {}
         """Answers that name all topics, with the version of the catalogue that they tell of."""
         self.inflating = anyio.CapacityLimiter(INFLATING)
+        self.responses = ResponseBudget()
         self.metrics: Metrics | None = None
         """Somebody who wants to know."""
         self.groups = GroupCoordinator(self)

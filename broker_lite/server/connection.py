@@ -180,6 +180,9 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse("a request has begun and did not arrive in time")
         elif self._inbox.holds_up and quiet > (limits.read_frame_ms / 1000 if self._busy else IN_DEMAND_S):
             self._refuse("others wait for the memory of a request that does not go on")
+        elif self._outbox.is_overdue(now):
+            self._complain("a long response was not read in time, and others wait for theirs")
+            self.abort()
         elif 0 <= limits.max_idle_ms / 1000 < quiet and not self._busy:
             log.debug("connection.idle", peer=peer_name(self.facts), seconds=round(quiet))
             self._closing = True

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Sequence, Sized
 from typing import Protocol, TypeGuard
 
+from broker_lite.broker.responses import ResponseChunk
+
 JOIN = 65_536
 """Pieces up to this size are joined; larger ones are written alone."""
 CHUNK = 262_144
@@ -149,6 +151,11 @@ class Outbox:
                 raise EOFError(f"a piece of {size} bytes ended after {start}")
         self._left(piece, start + len(part))
         return part
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether what waits here is a long response that keeps others from theirs, for too long."""
+        last = self.queue[-1] if self.queue else None
+        return isinstance(last, ResponseChunk) and last.is_overdue(now)
 
     def clear(self) -> None:
         """Nobody will read this any more."""

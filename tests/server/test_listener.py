@@ -6,12 +6,13 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 import structlog.testing
 
 from broker_lite.apis.registry import Answer, ConnectionFacts
+from broker_lite.broker.responses import MAX_PENDING, READ_TIMEOUT_S, ResponseBudget
 from broker_lite.clock import ManualClock
 from broker_lite.errors import StartRefused
 from broker_lite.server.limits import Doors, Limits
@@ -174,6 +175,35 @@ def test_a_connection_whose_request_waits_is_not_idle(run: Run) -> None:
     pass_time(server, 30)
     server.portal.call(parking.go)
     assert client.hear() == b"w"
+
+
+def test_a_long_response_that_nobody_reads_does_not_keep_others_from_theirs(run: Run) -> None:
+    budget = ResponseBudget()
+
+    def answer(connection: ConnectionFacts, frame: memoryview) -> Answer | Awaitable[Answer]:
+        if bytes(frame) == b"wait":
+            return wait(frame)
+        return [struct.pack(">i", MAX_PENDING), *budget.hold([bytes(MAX_PENDING)])]
+
+    async def wait(frame: memoryview) -> Answer:
+        await budget.enter()
+        budget.leave()
+        return [framed(bytes(frame))]
+
+    server = run(answer, clock=ManualClock())
+    stalled, waiting = server.client(receive_buffer=4096), server.client()
+    stalled.ask(b"long")
+    assert stalled.read(4) == struct.pack(">i", MAX_PENDING)
+    pass_time(server, 2 * READ_TIMEOUT_S)
+    assert stalled.read(10) == bytes(10), "while nobody waits it may take its time"
+    waiting.ask(b"wait")
+    while not budget.is_short:
+        server.turn()
+    pass_time(server, READ_TIMEOUT_S + 3)
+    assert waiting.hear() == b"wait"
+    with pytest.raises((EOFError, ConnectionResetError)):
+        stalled.read(MAX_PENDING)
+    assert budget.pending == 0
 
 
 def test_a_reader_that_stopped_reading_is_closed_in_the_end(run: Run) -> None:

@@ -14,6 +14,7 @@ from typing import TypeVar, cast
 
 from broker_lite.apis import registry
 from broker_lite.broker.broker import Broker
+from broker_lite.broker.responses import ResponseChunk
 from broker_lite.clock import Clock, ManualClock
 from broker_lite.config.sources import Settings, Source
 from broker_lite.config.start import Durability, StartOptions, TopicAtStart
@@ -79,12 +80,16 @@ class Talk:
         """The response, waited for if need be."""
         reply = await self.ask_raw(self.frame(request, version))
         assert reply is not None, "no reply"
+        return self.decoded(reply, request, version, kind)
+
+    def decoded(self, reply: bytes, request: object, version: int, kind: type[R]) -> R:
         key = spec_of(type(request)).key
         assert key is not None
         assert response_class(key) is kind
         start = 9 if response_is_flexible(key, version) else 8
         assert struct.unpack_from(">ii", reply) == (len(reply) - 4, 7)
-        response, end = decode(kind, version, memoryview(reply), start)
+        # A response may hold more than a request.
+        response, end = decode(kind, version, memoryview(reply), start, max_elements=1 << 62)
         assert end == len(reply)
         return response
 
@@ -153,8 +158,8 @@ def bytes_of(data: PartitionData) -> bytes:
 def _read(piece: object) -> bytes:
     if isinstance(piece, (bytearray, memoryview)):
         return bytes(piece)
-    assert isinstance(piece, FileSlice)
-    data = piece.read_all()
+    assert isinstance(piece, (FileSlice, ResponseChunk))
+    data = piece.read(0, len(piece))
     piece.release()
     return data
 
