@@ -38,9 +38,7 @@ _FIRST_BY_ID = 10
 
 
 @serves(OffsetFetchRequest, versions="0-10")
-def offset_fetch(
-    ctx: Context, req: OffsetFetchRequest
-) -> Steps[OffsetFetchResponse | Awaitable[OffsetFetchResponse]]:
+def offset_fetch(ctx: Context, req: OffsetFetchRequest) -> Steps[OffsetFetchResponse | Awaitable[OffsetFetchResponse]]:
     """A group that asks for all its offsets again is answered again, as Kafka does, but they are looked up once."""
     asked = req.groups if ctx.version >= _FIRST_WITH_MANY else [_only_group(req)]
     known: dict[tuple[str, str | None, int], OffsetFetchResponseGroup] = {}

@@ -15,7 +15,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Awaitable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 import anyio
@@ -24,6 +23,7 @@ import anyio.lowlevel
 from broker_lite.broker.group_log import GroupLog, coordinator_error
 from broker_lite.broker.group_replay import Replay, has_records
 from broker_lite.broker.group_settings import group_settings
+from broker_lite.broker.internal_partitions import partition_of
 from broker_lite.broker.surviving import REST, surviving
 from broker_lite.broker.ticket import Ticket
 from broker_lite.config import coordination as keys
@@ -61,32 +61,6 @@ GROUPS_A_TURN = 1000
 """Groups that are looked at for offsets to be forgotten, before others have the loop."""
 BYTES_AT_START = 1 << 20
 """How much is loaded before the broker listens: some twenty milliseconds."""
-
-
-LONGEST_CACHED_NAME = 256
-"""Characters. A client may invent names of 32 KB; ten thousand of them would be 320 MB."""
-
-
-def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 units, in 32 bits with a sign."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    number = 0
-    for at in range(0, len(units), 2):
-        number = (31 * number + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
-    return number - (1 << 32) if number >> 31 else number
-
-
-def partition_of(name: str, count: int) -> int:
-    """The partition of an internal topic that keeps a group or a transactional id."""
-    return _partition_of(name, count) if len(name) <= LONGEST_CACHED_NAME else _hash_to_partition(name, count)
-
-
-def _hash_to_partition(name: str, count: int) -> int:
-    number = java_hash(name)
-    return 0 if number == -(2**31) else abs(number) % count
-
-
-_partition_of = lru_cache(maxsize=2000)(_hash_to_partition)
 
 
 @contextmanager

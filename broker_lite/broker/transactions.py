@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from broker_lite.broker.features import TRANSACTIONS
-from broker_lite.broker.groups import partition_of
+from broker_lite.broker.internal_partitions import partition_of
 from broker_lite.broker.plain_records import latest_of_each_key
 from broker_lite.broker.transaction_markers import TransactionMarkers
 from broker_lite.broker.transaction_reconciling import Reconciler

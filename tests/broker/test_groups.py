@@ -10,7 +10,8 @@ import anyio.lowlevel
 import pytest
 
 from broker_lite.broker import groups as groups_module
-from broker_lite.broker.groups import Ticket, java_hash, partition_of
+from broker_lite.broker.internal_partitions import java_hash, partition_of
+from broker_lite.broker.ticket import Ticket
 from broker_lite.clock import ManualClock
 from broker_lite.config.start import Durability
 from broker_lite.coordinator.groups.committing import Commit, Committer
