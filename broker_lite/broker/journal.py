@@ -97,8 +97,9 @@ class Journal:
                 kinds[change.kind].apply(change)
             except (*_NOT_UNDERSTOOD, BrokerError) as error:
                 where = f"{place.path}, byte {place.position}"
-                what = f"the record of {change.kind[:100]} {change.name[:100]!r} is not understood: {error}"
-                raise StartRefused(f"{where}: {what}; start the version of broker-lite that wrote it") from error
+                what = f"the record of {change.kind[:100]!a} {change.name[:100]!a} is not understood"
+                why = " ".join(str(error)[:300].split())
+                raise StartRefused(f"{where}: {what}: {why}; start the version of broker-lite that wrote it") from error
 
     def replay(self) -> Iterator[Change]:
         """Every change that is still written down, oldest first."""

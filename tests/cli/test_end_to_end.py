@@ -322,7 +322,7 @@ def test_a_folder_of_a_later_version_is_one_line_and_stays_as_it_is(tmp_path: Pa
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"broker-lite: {tmp_path}/@journal/{0:020}.log, byte 0: the record of aura 'x' is not understood: "
+        f"broker-lite: {tmp_path}/@journal/{0:020}.log, byte 0: the record of 'aura' 'x' is not understood: "
         "unknown kind 'aura'; start the version of broker-lite that wrote it\n"
     )
     after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
