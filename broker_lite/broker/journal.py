@@ -227,7 +227,7 @@ def changes_of(place: Place) -> list[tuple[Record, Change]]:
 
 
 def _change(record: Record) -> Change:
-    # As text, or it would be asked first in which encoding it is: a third of the time of a large journal.
+    # As text: of bytes json would find out the encoding first, for each record anew.
     kind, name = json.loads((record.key or b"").decode())
     value = None if record.value is None else json.loads(record.value.decode())
     if not (isinstance(kind, str) and isinstance(name, str) and isinstance(value, dict | None)):
