@@ -40,8 +40,8 @@ ROUNDS = 5
 AT_ONCE = 100
 GROWTH = {False: 3 * MIB, True: 12 * MIB}
 """Of memory between the second round and the last, without TLS and with it. Nothing is in use that was not before, but
-OpenSSL's buffers leave holes: a bare server of uvloop's grows by 1 to 2 MiB for each thousand handshakes as well. When
-each connection stayed until it was collected, it were 20 MiB and more."""
+OpenSSL's buffers leave holes: a bare server of uvloop's grows by 1 to 4 MiB for each thousand handshakes as well. When
+each connection stayed until it was collected, it grew by 20 and 25 MiB."""
 QUICK = (
     *("--topic", "quiet", "--topic", "t"),
     *("--set", "group.min.session.timeout.ms=500", "--set", "offsets.retention.check.interval.ms=500"),

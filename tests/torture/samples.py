@@ -2,7 +2,7 @@
 
 A series is cut into thirds by time.  The first is warm-up; the median of the last may not exceed the median of the
 second by more than the tolerance of its series.  Medians, because a segment that is about to be deleted or a batch in
-flight moves single samples.  The tolerances are twice what unchanged code showed in runs of 30 s and of 15 minutes.
+flight moves single samples.  The tolerances are at least twice what was seen in runs of 30 s and of 13 to 18 minutes.
 """
 
 from __future__ import annotations
