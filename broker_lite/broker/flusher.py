@@ -34,13 +34,15 @@ class Flusher:
             self._tasks.start_soon(self._sync, partition)
 
     async def durable(self, partition: Partition, upto: Offset) -> None:
-        """Return when everything before `upto` is on disk."""
+        """Return when everything before `upto` is on disk. UnknownTopicOrPartition if its topic is deleted by then."""
         if not self.active:
             return
         while partition.synced_to < upto:
             partition.check_online()
             self.kick(partition)
             await self._done[partition].wait()
+        if partition.log.deleted:
+            partition.check_online()
 
     async def _sync(self, partition: Partition) -> None:
         """To the end, also when the broker stops: a transaction that is being ended cannot be given up half way, and
