@@ -39,7 +39,7 @@ pytestmark = pytest.mark.slow
 EVERYTHING = bool(os.environ.get("BROKER_LITE_TORTURE"))
 LONGEST_TURN = 1.0
 """Seconds of processor time. To decode a hundred thousand elements takes a tenth of it."""
-MOST_MEMORY = 350 << 20
+MOST_MEMORY = 256 << 20
 """The objects of the largest request and of the largest response, and the bytes of the latter."""
 AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
 

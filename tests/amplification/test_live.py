@@ -104,9 +104,9 @@ def bystander(broker: BrokerProcess) -> Iterator[list[float]]:
         life.join()
 
 
-@pytest.fixture
-def broker(broker_process: StartBroker) -> BrokerProcess:
-    return broker_process("--topic", f"t:{PARTITIONS}")
+@pytest.fixture(params=["os", "fsync"])
+def broker(broker_process: StartBroker, request: pytest.FixtureRequest) -> BrokerProcess:
+    return broker_process("--topic", f"t:{PARTITIONS}", "--durability", request.param)
 
 
 def test_one_topic_described_nine_thousand_times_is_answered_as_often(broker: BrokerProcess) -> None:
