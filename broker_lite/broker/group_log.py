@@ -35,11 +35,14 @@ R = TypeVar("R")
 
 MAX_RECORD_OVERHEAD = 23
 """Bytes of a record beside key and value: four varints of at most five bytes and three small ones."""
-_NOT_AVAILABLE = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PARTITIONS)
+_NOT_AVAILABLE = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def coordinator_error(error: BrokerError) -> BrokerError:
-    """What a member is told when its coordinator's log refuses. Kafka has the same table."""
+    """What a member is told when its coordinator's log refuses: retry, give up, or the error itself, as in Kafka.
+
+    Of a disk that refuses Kafka says NOT_COORDINATOR, because another broker may be; clients treat both alike.
+    """
     if error.code in _NOT_AVAILABLE:
         return CoordinatorNotAvailable(f"the group's log cannot be written: {error.message}")
     if error.code in TOO_LARGE:

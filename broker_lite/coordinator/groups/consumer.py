@@ -182,7 +182,7 @@ class ConsumerGroup:
         """Whether the last target is old enough for a new one: many who come at once are assigned once (KIP-1263).
 
         One from the future is: the clock was set back, and nobody waits until it has caught up. A target for 10,000
-        members takes some 50 ms to work out, so that is done once a second at most, as it is in Kafka for all groups.
+        members takes some 80 ms to work out, so that is done once a second at most, as it is in Kafka for all groups.
         """
         if len(self.members) >= MANY:
             interval_ms = max(interval_ms, len(self.members) // 10)
