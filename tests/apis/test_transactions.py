@@ -373,3 +373,16 @@ async def test_the_level_of_the_feature_says_in_which_version_the_state_is_writt
         for _, value in latest_of_each_key(partition).values()
     ]
     assert [value and value[:2] for value in states] == [written.to_bytes(2, "big")]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+async def test_offsets_of_a_group_that_is_deleted_leave_no_transaction_open_in_it(talk: Talk, commit: bool) -> None:
+    producer = Producer(talk, new=True)
+    await producer.init()
+    assert await producer.commit_offset(5) == 0
+    offsets = talk.broker.groups.of("g").offsets
+    talk.broker.groups.delete("g")
+    assert not offsets.has_open_transaction("g")
+    assert await producer.end(commit=commit) == 0
+    assert not offsets.has_open_transaction("g")
+    assert await committed_offset(talk) == (0, -1)

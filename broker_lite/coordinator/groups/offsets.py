@@ -134,8 +134,11 @@ class Offsets:
     def apply(self, key: OffsetCommitKey, committed: Committed | None, *, at: int, producer_id: int) -> None:
         if committed is None:
             _discard(self._groups, key)
-            for producer in self._open.get(key.group, ()):
-                _discard(self._pending.get(producer, {}), key)
+            for producer in list(self._open.get(key.group, ())):
+                pending = self._pending.get(producer, {})
+                _discard(pending, key)
+                if key.group not in pending:
+                    self._close(key.group, producer)
             return
         committed.at = at
         if producer_id < 0:
@@ -145,13 +148,17 @@ class Offsets:
             pending.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = committed
             self._open.setdefault(key.group, set()).add(producer_id)
 
+    def _close(self, group: str, producer_id: int) -> None:
+        """The producer has nothing pending in the group any more."""
+        producers = self._open.get(group, set())
+        producers.discard(producer_id)
+        if not producers:
+            self._open.pop(group, None)
+
     def apply_marker(self, producer_id: int, *, commit: bool) -> None:
         """The transaction is decided. Without pending offsets of that producer this changes nothing."""
         for group, topics in self._pending.pop(producer_id, {}).items():
-            producers = self._open.get(group, set())
-            producers.discard(producer_id)
-            if not producers:
-                self._open.pop(group, None)
+            self._close(group, producer_id)
             if not commit:
                 continue
             for topic, partitions in topics.items():
