@@ -72,7 +72,14 @@ class Broker:
         self._journal = Journal.open(folder.path, folder.disk, now_ms=clock.now_ms(), sync=self.flusher.active)
         self.settling = Settling(self._journal, tasks, clock, awaited=self.flusher.active)
         self.producer_ids = ProducerIds(self._write)
-        self.topics = Topics(Partitions(folder, self.settings, options.durability, clock), self._write, self.settings)
+        self.topics = Topics(
+            Partitions(folder, self.settings, options.durability, clock),
+            self._write,
+            self.settings,
+            lambda: self._journal.end,
+        )
+        if self.flusher.active:
+            self.settling.on_failed = self.topics.journal_lost
         self.configs = Configs(self.settings, self.node_id, self._write)
         self.configs.on_change.append(self._reconfigure)
         self.telemetry = Telemetry(self.settings, self.configs, clock)

@@ -10,6 +10,8 @@ configuration.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import anyio
 import anyio.abc
 
@@ -40,6 +42,8 @@ class Settling:
         """Why the last round did not even begin."""
         self.unsettled = False
         """Something is written and not synced, and answers have to wait for it."""
+        self.on_failed: Callable[[int, str], None] | None = None
+        """Told from where on the journal may be lost, and why."""
 
     def kick(self) -> None:
         self.unsettled = self._awaited
@@ -73,6 +77,8 @@ class Settling:
         except StorageFailed as error:
             log.error("journal.offline", reason=error.message)
             self._journal.go_offline(error.message)
+            if self.on_failed is not None:
+                self.on_failed(self._journal.synced_to, error.message)
         finally:
             self._under_way = False
             self.unsettled = self._awaited and self._refused != ""

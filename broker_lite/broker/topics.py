@@ -55,6 +55,8 @@ class Topic:
     configs: dict[str, str]
     """What was set for this topic; everything else comes from the broker."""
     settings: TopicSettings
+    journalled_to: int = 0
+    """The end of the journal when the topic, or its youngest partition, was written to it."""
 
     @property
     def is_internal(self) -> bool:
@@ -101,10 +103,13 @@ class Topics:
         folders: Folders,
         write: Callable[[list[Change]], None],
         settings: Settings,
+        journal_end: Callable[[], int] = lambda: 0,
     ) -> None:
         self._folders = folders
         self._write = write
         self._settings = settings
+        self._journal_end = journal_end
+        self._journal_lost: tuple[int, str] | None = None
         self.version = 0
         """Rises with every change, for those who keep answers."""
         self._by_name: dict[str, Topic] = {}
@@ -246,6 +251,10 @@ class Topics:
         assert isinstance(configs, dict)
         texts = {key: str(text) for key, text in configs.items()}
         topic = Topic(name, parse_topic_id(topic_id), partitions, texts, TopicSettings(texts, self._settings))
+        if not self._loading:
+            before = self._by_name.get(name)
+            same = before is not None and (before.id, before.partition_count) == (topic.id, partitions)
+            topic.journalled_to = before.journalled_to if before is not None and same else self._journal_end()
         self._by_name[name] = topic
         self._by_id[topic.id] = topic
         self._by_folded_name[folded(name)] = name
@@ -336,9 +345,21 @@ class Topics:
     def _open(self, topic: Topic, index: int) -> Partition:
         partition = self._folders.open(TopicPartition(topic.name, index), topic.id, self._settings_for(topic))
         self._partitions[topic.name, index] = partition
+        self._refuse_if_lost(topic, partition)
         if partition.leader_epoch:
             self.version += 1
         return partition
+
+    def journal_lost(self, synced_to: int, reason: str) -> None:
+        """What the journal has from there on may be gone after a power cut, and with a topic all of its records would
+        be: nothing is written to such topics any more, however safe their own files are."""
+        self._journal_lost = synced_to, reason
+        for (name, _), partition in self._partitions.items():
+            self._refuse_if_lost(self._by_name[name], partition)
+
+    def _refuse_if_lost(self, topic: Topic, partition: Partition) -> None:
+        if self._journal_lost is not None and topic.journalled_to > self._journal_lost[0]:
+            partition.go_offline(f"topic {topic.name} could not be written down: {self._journal_lost[1]}")
 
 
 def folded(name: str) -> str:

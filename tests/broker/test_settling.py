@@ -81,6 +81,28 @@ async def test_a_change_that_the_disk_refuses_is_refused_and_others_are_still_se
         monkeypatch.undo()
 
 
+async def test_nothing_is_acknowledged_in_a_topic_that_a_power_cut_may_take_away(tmp_path: Path) -> None:
+    """Its own files are synced, but without the topic nobody would find them."""
+    disk = RefusingDisk()
+    with brokers_on(disk):
+        async with talking(tmp_path, durability=Durability.FSYNC) as talk:
+            assert await create(talk, "a") == 0
+            assert await create(talk, "grows") == 0
+            assert (await talk.produce("grows", b"x")).error_code == 0
+            disk.refuse("sync", path="*@journal*", error=errno.EIO)
+            grows = talk.broker.topics.get("grows")
+            assert grows is not None
+            talk.broker.topics.add_partitions(grows, 2)
+            assert await create(talk, "lost") == ErrorCode.KAFKA_STORAGE_ERROR
+            disk.heal()
+            assert talk.broker.topics.get("lost") is not None
+            assert (await talk.produce("lost", b"x")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            for partition in (0, 1):
+                answer = await talk.produce("grows", b"x", partition=partition)
+                assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert (await talk.produce("a", b"x")).error_code == 0
+
+
 @pytest.mark.parametrize("durability", [Durability.OS, Durability.FSYNC])
 async def test_a_journal_that_cannot_be_opened_for_a_sync_is_synced_later(
     tmp_path: Path, durability: Durability
