@@ -26,6 +26,7 @@ from tests.apis.test_transactions import Producer
 from tests.broker.test_groups import commit, committed, joined, joining
 from tests.support.talk import NOW, Talk, bytes_of, talking
 
+pytestmark = pytest.mark.slow
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 365 * 86_400.0
 JUMPS = {
     "an hour on": HOUR,

@@ -57,6 +57,7 @@ def restored(root: Path, kept: dict[str, bytes]) -> None:
 # ---- groups
 
 
+@pytest.mark.slow
 @MODES
 @STOPS
 async def test_of_damaged_offsets_nobody_is_told_too_little(
@@ -141,6 +142,7 @@ async def test_a_record_of_a_kind_that_is_not_kept_is_passed_over(tmp_path: Path
 # ---- transactions
 
 
+@pytest.mark.slow
 @MODES
 @STOPS
 async def test_with_a_damaged_transaction_log_there_is_no_start(
