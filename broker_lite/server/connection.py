@@ -15,7 +15,7 @@ The end. Bad bytes cost the connection, and what was answered before is still se
 request is cancelled, but not before it had its first step: the last thing an acks=0 producer does is to hang up.
 Whatever a handler does wrong costs this connection at most.
 
-Measured with an echo on two cores shared with others: µs of the server's processor per request, and requests a second:
+Measured with an echo on two cores shared with others, µs of processor time per request and requests a second:
 
                       200 B          200 B, 16 ahead   16 KiB         16 KiB, 5 ahead   900 KB
     uvloop, at once   12 µs  43 k/s   4 µs   83 k/s    15 µs  35 k/s  10 µs  63 k/s     250 µs  1.7 k/s
@@ -236,9 +236,7 @@ class Connection(asyncio.BufferedProtocol):
             if isinstance(answer, list):
                 queued = self._outbox.put(answer)
             elif answer is not None:
-                if self._gate is not None:
-                    self._inbox.hold(len(frame))
-                self._park(answer)
+                self._park(answer, len(frame))
                 return 0
             if self._gate is not None:
                 self._heed(self._gate)
@@ -257,9 +255,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._outbox.put(answer)
                     self._proceed()
             elif answer is not None:
-                if self._gate is not None:
-                    self._inbox.hold(len(frame))
-                self._park(answer)
+                self._park(answer, len(frame))
                 return
             if self._gate is not None:
                 self._heed(self._gate)
@@ -268,7 +264,9 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             self._bug()
 
-    def _park(self, waits: Awaitable[Answer]) -> None:
+    def _park(self, waits: Awaitable[Answer], size: int) -> None:
+        if self._gate is not None:
+            self._inbox.hold(size)
         self._busy = True
         self._waits = waits
         if self._idle is not None:
