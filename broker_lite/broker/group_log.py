@@ -10,16 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from broker_lite.broker.coordinator_errors import coordinator_error
 from broker_lite.coordinator.decision import Decision, Record
 from broker_lite.coordinator.groups.coordinator import Groups
-from broker_lite.errors import (
-    TOO_LARGE,
-    BrokerError,
-    CoordinatorNotAvailable,
-    ErrorCode,
-    StorageFailed,
-    refusal,
-)
+from broker_lite.errors import BrokerError, StorageFailed
 from broker_lite.ids import GROUP_OFFSETS_TOPIC
 from broker_lite.logs import get_logger
 from broker_lite.records.batch import HEADER_SIZE
@@ -35,19 +29,6 @@ R = TypeVar("R")
 
 MAX_RECORD_OVERHEAD = 23
 """Bytes of a record beside key and value: four varints of at most five bytes and three small ones."""
-_NOT_AVAILABLE = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
-
-def coordinator_error(error: BrokerError) -> BrokerError:
-    """What a member is told when its coordinator's log refuses: retry, give up, or the error itself, as in Kafka.
-
-    Of a disk that refuses Kafka says NOT_COORDINATOR, because another broker may be; clients treat both alike.
-    """
-    if error.code in _NOT_AVAILABLE:
-        return CoordinatorNotAvailable(f"the group's log cannot be written: {error.message}")
-    if error.code in TOO_LARGE:
-        return refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"the group's log cannot be written: {error.message}")
-    return error
 
 
 class GroupLog:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from broker_lite.broker.group_log import GroupLog, coordinator_error
+from broker_lite.broker.coordinator_errors import coordinator_error
+from broker_lite.broker.group_log import GroupLog
 from broker_lite.broker.group_replay import Replay, has_records
 from broker_lite.broker.group_settings import group_settings
 from broker_lite.broker.internal_partitions import partition_of

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from broker_lite.broker.coordinator_errors import coordinator_error
 from broker_lite.broker.features import TRANSACTIONS
 from broker_lite.broker.internal_partitions import partition_of
 from broker_lite.broker.plain_records import latest_of_each_key
@@ -38,7 +39,6 @@ from broker_lite.errors import (
     Malformed,
     MessageTooLarge,
     ProducerFenced,
-    RecordListTooLarge,
     StorageFailed,
     TransactionAbortable,
     UnknownTopicOrPartition,
@@ -295,10 +295,8 @@ class Transactions:
             if len(batch) > partition.settings.rules.max_message_bytes - RESERVED_TO_END and _is_ongoing(decision):
                 raise MessageTooLarge(f"the record has {len(batch)} bytes, and its transaction could never end")
             appended = partition.append_internal(batch, now_ms=now_ms)
-        except StorageFailed as error:
-            raise CoordinatorNotAvailable(f"the transaction log cannot be written: {error.message}") from error
-        except (MessageTooLarge, RecordListTooLarge) as error:
-            raise refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"too many partitions: {error.message}") from error
+        except BrokerError as error:
+            raise coordinator_error(error) from error
         self._broker.appended(partition)
         for record in decision.records:
             self.coordinator.apply(record)

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from broker_lite.broker import broker as broker_module
 from broker_lite.config.start import Durability
 from broker_lite.records.batch import walk
 from broker_lite.records.record import records_of
@@ -123,14 +122,13 @@ def dies_at(root: Path, case: Case, call: int) -> tuple[int, list[list[object]]]
 
 def _run_and_die(root: Path, case: Case, call: int, told_path: Path, note: Path) -> None:
     disk = DeadlyDisk(call, note)
-    vars(broker_module)["RealDisk"] = lambda: disk
     told = os.open(told_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def say(*line: object) -> None:
         os.write(told, (json.dumps(line) + "\n").encode())
 
     async def live() -> None:
-        async with talking(root, durability=case.durability) as talk:
+        async with talking(root, durability=case.durability, disk=disk) as talk:
             producer = Producer(talk, new=case.new)
             for name, step in case.steps(talk, producer):
                 code = await step()
